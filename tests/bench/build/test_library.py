@@ -11,15 +11,7 @@ import pytest
 
 from kernelgate.bench.build import build, library
 from kernelgate.bench.build import cache as build_cache
-from kernelgate.bench.build.library import (
-    LIBRARY,
-    MANIFEST,
-    SOURCES,
-    Library,
-    LibraryAt,
-    Manifest,
-    Sides,
-)
+from kernelgate.bench.build.library import LIBRARY, MANIFEST, SOURCES, Library, LibraryAt, Manifest, Sides
 from kernelgate.bench.core.errors import KernelgateError
 from tests.miniature import write
 
@@ -31,16 +23,9 @@ def made(folder: Path, card: str = "gemm", contents: str = "machine code", card_
     name = f"{card}.py"
     write(folder, {LIBRARY: contents})
     file = write(folder.parent / f"cards of {folder.name}", {name: card_text}) / name
-    manifest = Manifest(
-        card=card,
-        namespace=f"{card}_1",
-        sha="1" * 40,
-        targets=("sm_89",),
-        key=hashlib.sha256(contents.encode()).hexdigest()[:32],
-        seconds=1.5,
-        sha256=hashlib.sha256(contents.encode()).hexdigest(),
-        kernels=(),
-    )
+    digest = hashlib.sha256(contents.encode()).hexdigest()
+    about = {"card": card, "namespace": f"{card}_1", "sha": "1" * 40, "targets": ("sm_89",), "seconds": 1.5}
+    manifest = Manifest(**about, key=digest[:32], sha256=digest, kernels=())
     return build.export(build.with_card(Library(folder, manifest, cached=False), file), folder / "exported" / card)
 
 

@@ -20,14 +20,7 @@ def sources(files: dict[str, bytes], **spec: Any) -> Sources:
     return Sources("gemm", Extension("csrc", **spec), files)
 
 
-SOURCES = sources(
-    {
-        "csrc/a.h": b"a",
-        "csrc/binding.cpp": b"b",
-        "csrc/gemm_sm89.cu": b"89",
-        "csrc/gemm_sm90.cu": b"90",
-    }
-)
+SOURCES = sources({"csrc/a.h": b"a", "csrc/binding.cpp": b"b", "csrc/gemm_sm89.cu": b"89", "csrc/gemm_sm90.cu": b"90"})
 
 
 def toolchain(home: str = "/opt") -> Toolchain:
@@ -215,10 +208,7 @@ IN_CSRC = {"csrc/binding.cpp", "csrc/gemm.cu", "csrc/gemm.cuh", "csrc/deep/er.cc
         (("csrc/**/*.cc", "other"), {"csrc/deep/er.cc", "other/other.cpp"}),
         (("csrc/gemm.cu", "csrc/gemm*"), {"csrc/gemm.cu", "csrc/gemm.cuh"}),
         (("./root.cxx",), {"root.cxx"}),
-        (
-            (".",),
-            {"csrc/binding.cpp", "csrc/gemm.cu", "csrc/gemm.cuh", "csrc/deep/er.cc", "other/other.cpp", "root.cxx"},
-        ),
+        ((".",), {*IN_CSRC, "other/other.cpp", "root.cxx"}),
     ],
 )
 def test_patterns(tmp_path: Path, patterns: tuple[str, ...], expected: set[str]) -> None:
@@ -334,14 +324,10 @@ def test_a_source_that_another_one_includes_is_compiled_with_it(tmp_path: Path) 
     assert set(recipe.sources.files) == set(files)
 
 
-@pytest.mark.parametrize(
-    "header",
-    ["torch/extension.h", "torch/library.h", "ATen/ATen.h", "c10/cuda/CUDAStream.h"],
-)
+@pytest.mark.parametrize("header", ["torch/extension.h", "torch/library.h", "ATen/ATen.h", "c10/cuda/CUDAStream.h"])
 def test_a_header_beyond_the_stable_abi_needs_a_torch(tmp_path: Path, header: str) -> None:
-    tree = write(
-        tmp_path, {"a.cpp": '// first\n#include "b.h"\n', "b.h": f"// #include <{header}>\n\n # include <{header}>"}
-    )
+    included = f"// #include <{header}>\n\n # include <{header}>"
+    tree = write(tmp_path, {"a.cpp": '// first\n#include "b.h"\n', "b.h": included})
     with pytest.raises(BuildError) as raised:
         read(tree, "a.cpp")
     said = str(raised.value)

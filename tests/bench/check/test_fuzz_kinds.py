@@ -264,10 +264,7 @@ def test_a_right_kernel_passes(run: Run, kind: Kind) -> None:
 
 
 BEFORE = "x.add_(y); x.as_strided((1,), (1,), x.storage_offset() - 1).zero_()"
-BIGGER = (
-    '-> Tensor")\ndef bigger(x, y):\n    return x > y',
-    '-> ()")\ndef bigger(x, y):\n    pass',
-)
+BIGGER = ('-> Tensor")\ndef bigger(x, y):\n    return x > y', '-> ()")\ndef bigger(x, y):\n    pass')
 FAULTS = {
     "an output that is never written": (TWO_OUTPUTS, "    total.copy_(x.float().sum(1))\n", "", "total.*never written"),
     "past an output's end": (TWO_OUTPUTS, "total.copy_(x.float().sum(1))",

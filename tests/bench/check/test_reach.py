@@ -29,29 +29,20 @@ RAW = {"attention<0, false>": "void ns::attention<(ns::Dtype)0, false>(ns::Argum
 
 def library(*names: str, target: str = "sm_89", kind: str = "extension", **fields: object) -> Library:
     kernels = tuple(KernelFacts(target=target, name=name) for name in names)
-    made = {
-        "card": "attention",
-        "kind": kind,
-        "targets": ("sm_89", "sm_90a"),
-        "kernels": kernels,
-        "facts_missing": None,
-    }
-    return Library(Path("library"), Manifest.model_construct(**{**made, **fields}), cached=True)
+    made = {"card": "attention", "kind": kind, "targets": ("sm_89", "sm_90a"), "kernels": kernels}
+    return Library(Path("library"), Manifest.model_construct(**made, **{"facts_missing": None, **fields}), cached=True)
 
 
 class FakeWorker:
     """Says that it is ready, answers for one case after the other with what `launches` gives; then it is gone."""
 
-    def __init__(self, launches: Sequence[Sequence[str]], ready: bool) -> None:
+    def __init__(self, launches: Sequence[Sequence[str]]) -> None:
         self.answers = list(launches)
-        self.ready = ready
         self.asked: list[dict[str, Any]] = []
 
-    def ask(self, request: WatchedCall, _kind: type[Ready], patience_s: float) -> Ready:
+    def ask(self, request: WatchedCall, _kind: type[Ready], patience_s: float) -> Ready:  # noqa: ARG002
         self.asked = [dict(case) for case in request.cases]
-        if self.ready:
-            return Ready()
-        raise WorkerError(f"the process did not answer for {patience_s:g} s and was killed")
+        return Ready()
 
     def receive(self, _kind: type[LaunchedKernels], patience_s: float) -> LaunchedKernels:
         if patience_s <= 0:
@@ -61,13 +52,8 @@ class FakeWorker:
         return LaunchedKernels(kernels=tuple(RAW.get(name, name) for name in self.answers.pop(0)))
 
 
-def chosen(
-    made: Library,
-    launches: Sequence[Sequence[str]],
-    patience_s: float = 60.0,
-    ready: bool = True,
-) -> tuple[Reach, FakeWorker]:
-    child = FakeWorker(launches, ready)
+def chosen(made: Library, launches: Sequence[Sequence[str]], patience_s: float = 60.0) -> tuple[Reach, FakeWorker]:
+    child = FakeWorker(launches)
     opened = cast(WorkerPool, SimpleNamespace(take=lambda *_: nullcontext(child)))
     return reach.choose(made, CARD, L4, patience_s, opened), child
 

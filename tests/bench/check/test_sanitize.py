@@ -26,19 +26,11 @@ LOGS = Path(__file__).parents[2] / "data" / "sanitize"
 PLANTED = {
     "memcheck": ("Invalid __global__ write of size 4 bytes", "write_past_the_end(float *, int)", "out_of_bounds.cu", 7),
     "racecheck": ("Race reported at a write", "read_the_neighbour(float *)", "race.cu", 6),
-    "initcheck": (
-        "Uninitialized __global__ memory read of size 4 bytes",
-        "sum_unwritten(const float *, float *)",
-        "uninitialised.cu",
-        4,
-    ),
-    "synccheck": (
-        "Barrier error detected. Divergent thread(s) in warp",
-        "meet_alone(float *)",
-        "divergent_barrier.cu",
-        8,
-    ),
-}
+    "initcheck": ("Uninitialized __global__ memory read of size 4 bytes", "sum_unwritten(const float *, float *)",
+                  "uninitialised.cu", 4),
+    "synccheck": ("Barrier error detected. Divergent thread(s) in warp", "meet_alone(float *)",
+                  "divergent_barrier.cu", 8),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("tool", "expected"), PLANTED.items(), ids=PLANTED)
