@@ -292,8 +292,6 @@ def calling(subject: Subject) -> Iterator[None]:
     """An error inside is the kernel's."""
     try:
         yield
-    except KernelCallError:
-        raise
     except Exception as error:
         why = first_line(loading.error_message(error))
         raise KernelCallError(f"the {subject.called} raised an error: {why}") from None
