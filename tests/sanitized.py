@@ -16,7 +16,7 @@ from kernelgate.bench.system.worker import child_environment
 def program(sanitizer: Path, tool: str, words: Sequence[str | Path]) -> tuple[CheckFinding, ...]:
     """What one tool finds in a program. Raises KernelgateError where it could not look."""
     command = (*sanitize.words(sanitizer, tool), *words)
-    with sanitize.started_by(sanitizer), supervise.running(command, cwd=ROOT, env=child_environment()) as running:
+    with supervise.running(command, cwd=ROOT, env=child_environment()) as running:
         run = sanitize.followed(tool, running, (), sanitize.TIMEOUT_S)
     if run.problem and not run.findings:
         raise KernelgateError(run.problem)

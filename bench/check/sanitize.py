@@ -143,8 +143,11 @@ def loading(sanitizer: Path, tools: Sequence[str], library: Library, card: CardF
     """The tools with torch below each of them; which cases they call can be said later."""
     call, ahead = WatchedCall.of(library, card, warm_up=0), imports({"head": library})
     watching = [Watching(words(sanitizer, tool), call, variables=EACH_ALLOCATED, ahead=ahead) for tool in tools]
-    with started_by(sanitizer), watched_call.warm(watching, len(tools)) as processes:
-        yield processes
+    try:
+        with watched_call.warm(watching, len(tools)) as processes:
+            yield processes
+    except OSError as error:
+        raise KernelgateError(f"{sanitizer} cannot be started: {error.strerror}") from None
 
 
 def watch(
@@ -240,14 +243,6 @@ def started(card: CardFacts, head: Library, tools: Sequence[str]) -> Iterator[Ma
             yield {card.name: processes}
 
 
-@contextmanager
-def started_by(sanitizer: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise KernelgateError(f"{sanitizer} cannot be started: {error.strerror}") from None
-
-
 def followed(tool: str, running: Running, cases: Sequence[str], limit_s: float) -> ToolRun:
     """What a tool says until it ends. `cases`: the ids of those that the process says it is done with."""
     output = _Output()
@@ -303,8 +298,6 @@ def parse(tool: str, lines: Iterable[str]) -> tuple[CheckFinding, ...]:
     found: list[CheckFinding] = []
     head: str | None = None
     for raw in lines:
-        if not raw.startswith(_MARK):
-            continue
         text = raw.removeprefix(_MARK).strip()
         if _HEAD.match(text):
             head = text

@@ -68,13 +68,13 @@ def _ask(library: Library, card: CardFacts, what: What, may_end: bool = True) ->
     unless not `may_end`, a member that ends the process is a mistake."""
     device: DeviceKind = "cpu" if card.suites["cpu"] else "cuda"
     timed = card.suites["cpu"] if what == "call" and card.suites["cpu"] else card.cases.values()
-    cases = [min(timed, key=lambda one: one.bytes or 0.0).axes]
+    smallest = min(timed, key=lambda one: one.bytes or 0.0)
+    cases = [smallest.axes]
     if what == "oracle":
         small = fuzz_trials.small(card, fuzz_trials.domain(card, device), device)
-        cases += [
-            {**small, DISTRIBUTION: name} for name in (card.distributions[0], *([NONFINITE] * bool(card.nonfinite)))
-        ]
-        cases = cases[(min(timed, key=lambda one: one.bytes or 0.0).bytes or 0.0) > TRIED_BYTES :]
+        drawn = (card.distributions[0], *([NONFINITE] if card.nonfinite else []))
+        cases = [] if (smallest.bytes or 0.0) > TRIED_BYTES else cases
+        cases += [{**small, DISTRIBUTION: name} for name in drawn]
     file = card.file if library.card is None or what != "operators" else library.card.absolute()
     asked = CardTrial(library=LibraryAt.of(library), card=file, cases=tuple(cases), what=what)
     with WorkerProcess(f"{__name__}:examine", apart=isolation.of_sources()) as worker:
@@ -295,31 +295,25 @@ def _raw(tensor: torch.Tensor) -> torch.Tensor:
 
 def _recorder(trial: CardTrial) -> _Recorder | _Functions:
     """What stands for the library's operators. Raises CardError where there are none."""
-    from kernelgate.bench.kernel import operands
-
-    library = trial.library.read()
-    before = operands.registered()
-    try:
-        ops = operands.load(library)
-    except KernelgateError as error:
-        raise CardError(str(trial.card), None, "build", str(error)) from None
-    return _Recorder(_schemas(trial, library, before)) if library.manifest.binding == "torch" else _Functions(ops)
-
-
-def _schemas(trial: CardTrial, library: Library, before: set[str]) -> Mapping[str, Sequence[Any]]:
-    """The schemas of the library's operators, overloads together. Raises CardError where there are none."""
     import torch
 
     from kernelgate.bench.kernel import operands
 
+    library, before = trial.library.read(), operands.registered()
+    try:
+        ops = operands.load(library)
+    except KernelgateError as error:
+        raise CardError(str(trial.card), None, "build", str(error)) from None
+    if library.manifest.binding != "torch":
+        return _Functions(ops)
     new = operands.registered()
     own = sorted(name for name in new if name.startswith(f"{library.manifest.namespace}::"))
-    schemas = {name: torch._C._jit_get_schemas_for_operator(name) for name in own}
-    if not any(schemas.values()):
+    schemas = {name: overloads for name in own if (overloads := torch._C._jit_get_schemas_for_operator(name))}
+    if not schemas:
         fault = f"the library registers no operator under KERNELGATE_NAMESPACE, here {library.manifest.namespace}; "
         fault += f"it registers: {', '.join(sorted(new - before)) or 'none'}"
         raise CardError(str(trial.card), None, "build", fault)
-    return {name: overloads for name, overloads in schemas.items() if overloads}
+    return _Recorder(schemas)
 
 
 def _record_call(
