@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from kernelgate.bench.core.errors import RecordError
 from kernelgate.bench.record.findings import Check, Note, summed
-from kernelgate.bench.record.run_record import Process, RunRecord
-from kernelgate.bench.record.subjects import Build, Case, CheckKind, Environment, Expected, Run, Shard
+from kernelgate.bench.record.run_record import RunRecord
+from kernelgate.bench.record.subjects import Build, CheckKind, Environment, Expected, Run, Shard
 
 SHARD_MISSING, MEASURED_IN_SHARDS = "shard_missing", "measured_in_shards"
 CHECKS_OF_FIRST: tuple[CheckKind, ...] = ("fuzz",)
@@ -54,6 +54,7 @@ def merged(files: Sequence[ShardFile]) -> RunRecord:
     environments, renamed = _environments(records)
     absent = sorted(set(range(1, first.shard.of + 1)) - {one.shard.number for one in ordered})
     expected = _expected(records, absent)
+    notes = {(note.code, note.card, note.text): note for record in records for note in record.notes}
     return RunRecord(
         run=_run(records),
         expected=expected,
@@ -62,21 +63,26 @@ def merged(files: Sequence[ShardFile]) -> RunRecord:
         builds=first.record.builds,
         cases=expected.cases,
         processes=tuple(
-            _renamed(process, one.shard, names)
+            process.model_copy(
+                update={
+                    "id": f"{one.shard.number}-{process.id}",
+                    "environment": names.get(process.environment, process.environment),
+                }
+            )
             for one, names in zip(ordered, renamed, strict=True)
             for process in one.record.processes
         ),
         checks=_checks(records),
         profile=tuple(profile for record in records for profile in record.profile),
         costs=summed(cost for record in records for cost in record.costs),
-        notes=(*_shard_notes(first.shard, expected, records, absent), *_unique_notes(records)),
+        notes=(*_shard_notes(first.shard, expected, records, absent), *notes.values()),
     )
 
 
 def _apart(one: ShardFile, other: ShardFile) -> Iterator[tuple[str, object, object]]:
     """What must be the same and is not, with both values."""
-    here, there = _facts(one), _facts(other)
-    yield from ((what, here[what], there[what]) for what in here if here[what] != there[what])
+    there = _facts(other)
+    yield from ((what, was, there[what]) for what, was in _facts(one).items() if was != there[what])
     for what, mine, theirs in (
         ("plan", _planned(one.record), _planned(other.record)),
         ("set of compiled libraries", _libraries(one.record.builds), _libraries(other.record.builds)),
@@ -131,11 +137,6 @@ def _environments(records: Sequence[RunRecord]) -> tuple[tuple[Environment, ...]
     return tuple(known), renamed
 
 
-def _renamed(process: Process, shard: Shard, environments: Mapping[str, str]) -> Process:
-    where = environments.get(process.environment, process.environment)
-    return process.model_copy(update={"id": f"{shard.number}-{process.id}", "environment": where})
-
-
 def _expected(records: Sequence[RunRecord], absent: Sequence[int]) -> Expected:
     plans = [record.expected or Expected() for record in records]
     checks = dict.fromkeys(kind for plan in plans for kind in plan.checks)
@@ -178,18 +179,9 @@ def _shard_notes(
     yield Note(code=MEASURED_IN_SHARDS, text=f"measured in {shard.of} shards, which are judged together")
     if absent:
         held = {case.key for record in records for case in record.cases}
-        lost = ", ".join(_named(case) for case in expected.cases if case.key not in held)
+        lost = ", ".join(f"{case.card}/{case.id}".lstrip("/") for case in expected.cases if case.key not in held)
         which = "shard " + ", ".join(f"{number}/{shard.of}" for number in absent)
         yield Note(
             code=SHARD_MISSING,
             text=f"{which} {'is' if len(absent) == 1 else 'are'} missing: not measured: {lost or 'no case'}",
         )
-
-
-def _named(case: Case) -> str:
-    return f"{case.card}/{case.id}".lstrip("/")
-
-
-def _unique_notes(records: Sequence[RunRecord]) -> tuple[Note, ...]:
-    known = {(note.code, note.card, note.text): note for record in records for note in record.notes}
-    return tuple(known.values())

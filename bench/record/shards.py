@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from kernelgate.bench.record.run_record import RunRecord, Timing
+from kernelgate.bench.record.run_record import RunRecord
 from kernelgate.bench.record.subjects import CaseKey
 
 
@@ -31,11 +31,8 @@ def measured_seconds(record: RunRecord) -> dict[CaseKey, float]:
     spent: dict[CaseKey, float] = {}
     for process in record.processes:
         for timing in process.timings:
-            spent[timing.key] = spent.get(timing.key, 0.0) + _seconds(timing)
+            sampled = sum(map(sum, timing.samples_us.values()))
+            condensed = sum(one.count * one.location_us for one in timing.condensed.values())
+            seconds = (sampled + condensed) * (timing.inner_repeats or 1) / 1e6
+            spent[timing.key] = spent.get(timing.key, 0.0) + seconds
     return {key: seconds for key, seconds in spent.items() if seconds > 0}
-
-
-def _seconds(timing: Timing) -> float:
-    sampled = sum(map(sum, timing.samples_us.values()))
-    condensed = sum(one.count * one.location_us for one in timing.condensed.values())
-    return (sampled + condensed) * (timing.inner_repeats or 1) / 1e6

@@ -29,10 +29,9 @@ def run(
     while len(made.processes) < limit and (not made.processes or undecided(made)):
         progress.say(f"canary, process {len(made.processes) + 1} of at most {limit}")
         one = start()
-        known = (*made.processes, *one.processes)
-        made = one.model_copy(update={"processes": known, "run": identity})
-    ended = {"run": identity.model_copy(update={"ended": "complete"})}
-    return made.model_copy(update={**ended, "costs": record.with_costs((), canary=took())})
+        made = one.model_copy(update={"processes": (*made.processes, *one.processes), "run": identity})
+    ended = identity.model_copy(update={"ended": "complete"})
+    return made.model_copy(update={"run": ended, "costs": record.with_costs((), canary=took())})
 
 
 def in_process() -> RunRecord:

@@ -247,8 +247,8 @@ def batch(
             protocol.SampleCalls(side=side, windows=planned.windows[part], slots=planned.slots[part])
             for side, part in zip(sides, parts, strict=True)
         )
-        update = {"samples": calls, "inputs": planned.inputs, "moved": planned.moved}
-        asked = how.model_copy(update={**update, "pause_us": how.pause_us or case.pause_us})
+        update = {"samples": calls, "inputs": planned.inputs, "moved": planned.moved, "pause_us": case.pause_us}
+        asked = how.model_copy(update=update)
         with team.quiet():
             begun = time.perf_counter()
             answer = measured.ask(asked, protocol.BatchDone)
@@ -382,7 +382,8 @@ def _repeats(case: CaseSamples, call_us: Mapping[record.Side, float], step_us: f
     """Calls in a sample of each side: base and head have as many, the reference what it needs itself."""
     fastest_us = min(us for side, us in call_us.items() if side != "reference")
     needed_us = {side: us if side == "reference" else fastest_us for side, us in call_us.items()}
-    return {side: _fitting(case, inner_repeats(step_us, us)) for side, us in needed_us.items()}
+    most = 1 << (case.prepared.slots.bit_length() - 1)
+    return {side: min(inner_repeats(step_us, us), most) for side, us in needed_us.items()}
 
 
 def inner_repeats(step_us: float, call_us: float) -> int:
@@ -392,10 +393,6 @@ def inner_repeats(step_us: float, call_us: float) -> int:
     """
     needed = max(step_us / STEP_SHARE, SHORTEST_US) / call_us
     return min(MAX_REPEATS, 2 ** (math.floor(math.log2(needed)) + 1)) if needed >= 1 else 1
-
-
-def _fitting(case: CaseSamples, repeats: int) -> int:
-    return min(repeats, 1 << (case.prepared.slots.bit_length() - 1))
 
 
 def time_rounds(team: Team, case: CaseSamples, rounds: int, turned: Callable[[], None]) -> None:
@@ -412,18 +409,16 @@ def _turn(team: Team, case: CaseSamples, measured: Asked, rounds: int) -> None:
     for number in range(rounds):
         sides = case.sides(measured) if number % REFERENCE_EVERY == 0 else measured.sides
         order += [(side, place) for place, side in enumerate(case.rng.sample(sides, len(sides)))]
-    at = 0
-    while at < len(order):
-        left = [case.repeats(side) for side, _ in order[at:]]
+    while order:
+        left = [case.repeats(side) for side, _ in order]
         _, count = next(batches(left, case.prepared.slots, case.queue_length))
-        chosen = order[at : at + count]
+        chosen, order = order[:count], order[count:]
         done = batch(team, case, measured, [(side, case.repeats(side)) for side, _ in chosen], how)
         before: record.Side | None = None  # between batches the device does other work
         for (side, place), sample in zip(chosen, done, strict=True):
             sample.position, sample.previous = place, before
             before = side
         case.samples += done
-        at += count
 
 
 def replay_graphs(team: Team, case: CaseSamples) -> None:
@@ -440,10 +435,10 @@ def replay_graphs(team: Team, case: CaseSamples) -> None:
         for _ in range(GRAPH_ROUNDS):
             for side in case.rng.sample(list(times), len(times)):
                 done = batch(team, case, one, [(side, count)], Batch(what="replaying graphs of", graph=True))
-                if not done:
+                if done:
+                    times[side].append(done[0].us / count)
+                else:
                     times.pop(side)
-                    continue
-                times[side].append(done[0].us / count)
         case.graph_us.update({side: median(us) for side, us in times.items()})
 
 

@@ -14,7 +14,7 @@ import random
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -62,9 +62,6 @@ class CommandPair:
     processes: int = 7
     seed: int = 0
 
-    def command(self, side: str) -> str:
-        return self.base if side == "base" else self.head
-
 
 def run(pair: CommandPair, undecided: Undecided, keep: Callable[[RunRecord], None]) -> RunRecord:
     """Runs both until `undecided` names no case, or the pair's processes are spent.
@@ -87,7 +84,8 @@ def run(pair: CommandPair, undecided: Undecided, keep: Callable[[RunRecord], Non
         while len(made.processes) < pair.processes and (not made.processes or undecided(made)):
             number = len(made.processes) + 1
             begun, started = time.monotonic(), _now()
-            timings = _timings(pair, rng, f"process {number} of at most {pair.processes}")
+            progress.say(f"process {number} of at most {pair.processes}")
+            timings = _timings(pair, rng)
             made = _with_cases(made, timings)
             process = record.Process(
                 id=str(number),
@@ -117,48 +115,41 @@ def _with_cases(made: RunRecord, timings: Sequence[record.Timing]) -> RunRecord:
     return made.model_copy(update={"cases": tuple(record.Case(card=CARD, id=case) for case in cases)})
 
 
-def _timings(pair: CommandPair, rng: random.Random, name: str) -> tuple[record.Timing, ...]:
+def _timings(pair: CommandPair, rng: random.Random) -> tuple[record.Timing, ...]:
     """Runs of both, in random order in each round, until each case has ROUNDS times of each side."""
     times: dict[str, dict[str, list[float]]] = {"base": {}, "head": {}}
     positions: dict[str, dict[str, list[int]]] = {"base": {}, "head": {}}
     runs = 0
-    progress.say(name)
     while _least(times) < ROUNDS:
         for place, side in enumerate(rng.sample(("base", "head"), 2)):
             for case, printed in run_once(pair, side).items():
                 times[side].setdefault(case, []).extend(printed)
                 positions[side].setdefault(case, []).extend([place] * len(printed))
         runs += 1
-        _same_cases(times)
+        if times["base"].keys() != times["head"].keys():
+            named = f"times of {_listed(times['base'])}, the head of {_listed(times['head'])}"
+            raise KernelgateError(f"the base printed {named}: name them alike")
         if runs >= MAX_RUNS and runs < _least(times) < ROUNDS:
             few = f"{_least(times)} times of a case in {runs} runs"
             raise KernelgateError(f"a command prints too few times: {few}; let it print {ROUNDS}, or one")
-    made = []
-    for case in times["base"]:
-        count = min(len(times[side][case]) for side in times)
-        made.append(
-            record.Timing(
-                card=CARD,
-                case=case,
-                samples_us={side: tuple(times[side][case][:count]) for side in times},
-                positions={side: tuple(positions[side][case][:count]) for side in times},
-            )
+    counts = {case: min(len(times[side][case]) for side in times) for case in times["base"]}
+    return tuple(
+        record.Timing(
+            card=CARD,
+            case=case,
+            samples_us={side: tuple(times[side][case][:count]) for side in times},
+            positions={side: tuple(positions[side][case][:count]) for side in times},
         )
-    return tuple(made)
+        for case, count in counts.items()
+    )
 
 
 def _least(times: Mapping[str, Mapping[str, Sequence[float]]]) -> int:
     return min((len(printed) for side in times.values() for printed in side.values()), default=0)
 
 
-def _same_cases(times: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
-    base, head = (list(times[side]) for side in ("base", "head"))
-    if set(base) != set(head):
-        named = f"times of {_listed(base)}, the head of {_listed(head)}"
-        raise KernelgateError(f"the base printed {named}: name them alike")
-
-
-def _listed(cases: Sequence[str]) -> str:
+def _listed(names: Iterable[str]) -> str:
+    cases = list(names)
     return ", ".join(cases[:5]) + (f" and {len(cases) - 5} more" if len(cases) > 5 else "") or "nothing"
 
 
@@ -168,17 +159,16 @@ def _listed(cases: Sequence[str]) -> str:
 def run_once(pair: CommandPair, side: str) -> Times:
     """What one run of a side's command took, by case."""
     lines: list[str] = []
+    command = pair.base if side == "base" else pair.head
     with tempfile.TemporaryDirectory(prefix="kernelgate-pair-") as folder:
         out = Path(folder, "times.json")
-        command = ["sh", "-c", pair.command(side).replace(OUT, str(out))]
-        limits = TimeLimits(total_s=pair.timeout_s)
         begun = time.perf_counter()
         try:
             code = supervise.run(
-                command,
+                ["sh", "-c", command.replace(OUT, str(out))],
                 cwd=Path.cwd(),
                 env=os.environ,
-                limits=limits,
+                limits=TimeLimits(total_s=pair.timeout_s),
                 on_line=lines.append,
                 on_silence=lambda seconds: progress.say(f"the {side} has printed nothing for {seconds:.0f} s"),
             )
@@ -187,12 +177,13 @@ def run_once(pair: CommandPair, side: str) -> Times:
         took_us = (time.perf_counter() - begun) * 1e6
         said = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")[:200]
         if code:
-            raise KernelgateError(f"the {side} {_ended(code)}: {pair.command(side)}: {said}")
+            ended = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+            raise KernelgateError(f"the {side} {ended}: {command}: {said}")
         if pair.wall:
             return {WALL: (took_us,)}
-        if OUT in pair.command(side):
+        if OUT in command:
             if not out.is_file():
-                raise KernelgateError(f"the {side} wrote nothing to {OUT}: {pair.command(side)}: {said}")
+                raise KernelgateError(f"the {side} wrote nothing to {OUT}: {command}: {said}")
             found = printed_json(out.read_text(encoding="utf-8", errors="replace"))
             if found is None:
                 raise KernelgateError(f"what the {side} wrote to {OUT} is no JSON object")
@@ -206,10 +197,6 @@ def run_once(pair: CommandPair, side: str) -> Times:
             raise KernelgateError(f"the {side} printed {error}; --wall takes how long it runs") from None
 
 
-def _ended(code: int) -> str:
-    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-
-
 def printed_json(text: str) -> dict[str, Any] | None:
     """The last JSON object that begins a line of a program's output, among whatever else it prints."""
     decoder, found, at = json.JSONDecoder(), None, 0
@@ -221,8 +208,8 @@ def printed_json(text: str) -> dict[str, Any] | None:
             except ValueError:
                 continue
             # An object within one that was read whole is no other output.
-            nested = found is not None and line[0].isspace()
-            found = found if nested else made
+            if found is None or not line[0].isspace():
+                found = made
     return found
 
 

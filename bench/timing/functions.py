@@ -81,7 +81,7 @@ def timed(
         case_timing.warm_up(team, samples, case_timing.WARM_UP_S, pause_when_capped=device == "cuda")
         case_timing.time_rounds(team, samples, rounds, lambda: None)
         done = case_timing.finished(team, samples, CARD)
-        wrong = not kernel.agrees(head)
+        timing = _with_call(done.timing, wrong=not kernel.agrees(head))
         took_s = time.monotonic() - begun
     process = record.Process(
         id=f"{os.getpid()}-{started:%H%M%S%f}",
@@ -89,7 +89,7 @@ def timed(
         seed=str(seed),
         started_at=started.isoformat(timespec="seconds"),
         wall_seconds=round(took_s, 3),
-        timings=(_with_call(done.timing, wrong),),
+        timings=(timing,),
     )
     return RunRecord(
         run=record.Run(producer="kernelgate", ended="complete", created_at=started.isoformat(timespec="seconds")),

@@ -140,8 +140,8 @@ def run(
     growing.note(Note(code="seed", text=f"seed {plan.how.seed} from process {number} on"), *isolation.notes())
     on_gpu = environment.kind(plan.environment) == "cuda"
     if not on_gpu:
-        load = f"load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores"
-        growing.note(Note(code="load", text=load))
+        text = f"load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores"
+        growing.note(Note(code="load", text=text))
     try:
         with (
             lock.device(plan.environment.device.uuid),
@@ -262,7 +262,8 @@ def _witness(plan: PairedPlan, setup: Setup, growing: Growing, notice: Notice) -
     left = _unwitnessed(plan, growing.record)
     for at, part in enumerate(left):
         name = part.card.name
-        if _wrong(growing.record, name):
+        timings = (timing for one in growing.record.processes for timing in one.timings if timing.card == name)
+        if any(calls.failed for timing in timings for calls in timing.calls.values()):
             growing.note(Note(code=NO_WITNESS, card=name, text=f"outputs of {name} were wrong: no need of a witness"))
             continue
         turns = range(_processes_of(growing.record, part, WITNESS), process.WITNESS_TURNS[setup.device])
@@ -284,16 +285,6 @@ def _witness(plan: PairedPlan, setup: Setup, growing: Growing, notice: Notice) -
                     known=growing.record,
                 )
                 growing.add(process.timed(setup, turn, advance))
-
-
-def _wrong(current: RunRecord, card: str) -> bool:
-    return any(
-        calls.failed
-        for one in current.processes
-        for timing in one.timings
-        if timing.card == card
-        for calls in timing.calls.values()
-    )
 
 
 def _unwitnessed(plan: PairedPlan, current: RunRecord) -> list[CardPlan]:

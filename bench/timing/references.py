@@ -59,7 +59,8 @@ class References:
     """atol, with its scale, and rtol of each output."""
 
     def __post_init__(self) -> None:
-        self.finite = _finite(self.values)
+        floats = (value for value in self.values.values() if value.is_floating_point())
+        self.finite = all(bool(torch.isfinite(value).all()) for value in floats)
         self.complete = len(self.entries) == self.pool.size.entries
 
     def follow(self, order: torch.Tensor) -> None:
@@ -84,8 +85,7 @@ class References:
         if self.complete or not windows:
             return [True] * len(windows)
         first, end = self._known([size.start(window) for window in windows], size.length)
-        found: list[bool] = (end > first).tolist()
-        return found
+        return (end > first).tolist()
 
     def _known(self, starts: Sequence[int], length: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Of windows that begin at `starts`, the first reference and the one after the last."""
@@ -250,10 +250,8 @@ class Oracle:
 
     def _float32_will_do(self, entries: torch.Tensor) -> bool:
         """Whether the oracle in float32 is near the one in float64, by the case's own tolerance."""
-        most = max(
-            1, PROVEN_ELEMENTS * self.pool.size.length // max(1, max(out.numel() for out in self.pool.outs.values()))
-        )
-        few = entries[:most]
+        largest = max(out.numel() for out in self.pool.outs.values())
+        few = entries[: max(1, PROVEN_ELEMENTS * self.pool.size.length // max(1, largest))]
         try:
             near = self._right(few, wide=False)
         except Exception:  # an oracle that takes float64 alone
@@ -274,10 +272,6 @@ class Oracle:
 def _narrow(right: torch.Tensor) -> torch.Tensor:
     """A reference as it is kept: floats in float32, whose rounding is far below any tolerance."""
     return right.float() if right.is_floating_point() else right
-
-
-def _finite(values: Tensors) -> bool:
-    return all(bool(torch.isfinite(value).all()) for value in values.values() if value.is_floating_point())
 
 
 def synchronize(device: str) -> None:

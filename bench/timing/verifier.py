@@ -24,22 +24,9 @@ from kernelgate.bench.kernel.operands import Draw
 from kernelgate.bench.system import orphans
 from kernelgate.bench.system.worker import Doing, Leader, Message, Ready
 from kernelgate.bench.timing import pool as memory
+from kernelgate.bench.timing import protocol
 from kernelgate.bench.timing.pool import Layout, Order, Pool
-from kernelgate.bench.timing.protocol import (
-    VERIFIER_STEP,
-    CaseChecked,
-    CasePrepared,
-    CheckCalls,
-    Checked,
-    Memory,
-    NamedInput,
-    PlanCalls,
-    Planned,
-    PrepareCase,
-    ProbeReading,
-    ShareMemory,
-    ToVerifier,
-)
+from kernelgate.bench.timing.protocol import PrepareCase
 from kernelgate.bench.timing.references import CallTally, Oracle, References, Way, synchronize
 
 SHARE = 0.25
@@ -111,8 +98,8 @@ class CaseVerifier:
         self.fresh = True
         """Whether no call has read the windows in their present form."""
 
-    def answer(self) -> CasePrepared:
-        return CasePrepared(
+    def answer(self) -> protocol.CasePrepared:
+        return protocol.CasePrepared(
             memory=self.pool.arena.memory,
             written=self.pool.written.memory,
             inputs=self._inputs(),
@@ -121,21 +108,20 @@ class CaseVerifier:
             slots=self.slots,
         )
 
-    def _inputs(self) -> tuple[NamedInput, ...]:
+    def _inputs(self) -> tuple[protocol.NamedInput, ...]:
         return tuple(
             given.model_copy(update={"items": (self.pool.outputs[given.name],)}) if given.slotted else given
             for given in self.pool.inputs
         )
 
-    def plan(self, count: int, inputs: Literal["next", "again", "new"] = "next") -> Planned:
+    def plan(self, count: int, inputs: Literal["next", "again", "new"] = "next") -> protocol.Planned:
         """Inputs that no call has read in that form, as far as there are any, and an output for each call."""
         with self._spending():
             if inputs == "new":
                 self._redraw()
             if inputs != "next":
                 self.order.renew()
-            windows = []
-            self._again = []
+            windows, self._again = [], []
             if self.order.left < min(count, self.windows):
                 self._renew()  # before any is taken: each call of a plan reads what the pool holds after it
             for _ in range(count):
@@ -152,7 +138,7 @@ class CaseVerifier:
             synchronize(self.device)
         told = self._inputs() if self._numbers_drawn else ()
         self._numbers_drawn = False
-        return Planned(windows=tuple(windows), slots=tuple(slots), inputs=told, moved=self.pool.moved)
+        return protocol.Planned(windows=tuple(windows), slots=tuple(slots), inputs=told, moved=self.pool.moved)
 
     def _renew(self) -> None:
         """Every window was read: their entries change places. Whole sets only change addresses, so they are drawn anew
@@ -185,7 +171,7 @@ class CaseVerifier:
         self.fresh = True
         self._numbers_drawn = self.pool.fixed
 
-    def check(self, asked: CheckCalls) -> Checked:
+    def check(self, asked: protocol.CheckCalls) -> protocol.Checked:
         """Compares a quarter of the planned calls, and makes their outputs unusable for those that follow."""
         self._busy_us += asked.busy_us
         with self._spending():
@@ -208,7 +194,7 @@ class CaseVerifier:
                     self.tallies[asked.sides[at]].wrote_outside(at in chosen)
             self._poison(self.slots if self._alone else len(self.planned))
             synchronize(self.device)
-        return Checked(probed=self._probed(asked.samples))
+        return protocol.Checked(probed=self._probed(asked.samples))
 
     def _chosen(self, made: Sequence[int]) -> list[int]:
         known = self.references.comparable([self.planned[at][0] for at in made])
@@ -249,7 +235,7 @@ class CaseVerifier:
             rows[:, whole:words].fill_(-1)
             used_rows[:, words * WORD : place.bytes].fill_(0xFF)
 
-    def _probed(self, samples: int) -> tuple[ProbeReading, ...]:
+    def _probed(self, samples: int) -> tuple[protocol.ProbeReading, ...]:
         if not samples or self.device == "cpu":
             return ()
         rows = self.pool.written.rows(self.probes)[:samples].contiguous().view(torch.int64).cpu().tolist()
@@ -257,7 +243,7 @@ class CaseVerifier:
             self._first_probe = rows[0][0]
         return tuple(_probed(row, self._first_probe) for row in rows)
 
-    def close(self) -> CaseChecked:
+    def close(self) -> protocol.CaseChecked:
         notes = []
         if not self.references.complete:
             share = len(self.references.entries) / self.pool.size.entries
@@ -272,23 +258,20 @@ class CaseVerifier:
             if tally.outside:
                 text = f"{tally.outside} calls of {side} wrote before or behind their outputs"
                 notes.append(record.Note(code="wrote_outside", text=text))
-        disturbed = self._disturbed()
+        disturbed = None
+        if self._stops() > self._stopped_before:
+            disturbed = "the verifier was stopped while base and head were called, which kernelgate never does"
+        elif not (self._untouched and self.pool.untouched):
+            disturbed = "an input was changed while base and head were called; `kernelgate fuzz` shows by which"
         for arena in (self.pool.arena, self.pool.written):
             memory.close(arena, owner=True)
-        return CaseChecked(
+        return protocol.CaseChecked(
             calls={side: tally.calls() for side, tally in self.tallies.items()},
             errors={side: tally.errors() for side, tally in self.tallies.items() if tally.compared},
             notes=tuple(notes),
             seconds=self.seconds,
             disturbed=disturbed,
         )
-
-    def _disturbed(self) -> str | None:
-        if self._stops() > self._stopped_before:
-            return "the verifier was stopped while base and head were called, which kernelgate never does"
-        if not (self._untouched and self.pool.untouched):
-            return "an input was changed while base and head were called; `kernelgate fuzz` shows by which"
-        return None
 
     @contextmanager
     def _spending(self) -> Iterator[None]:
@@ -299,12 +282,12 @@ class CaseVerifier:
             self.seconds = before + time.perf_counter() - begun  # what is nested counts once
 
 
-def _probed(words: Sequence[int], first: int) -> ProbeReading:
+def _probed(words: Sequence[int], first: int) -> protocol.ProbeReading:
     """The clock is known where both probes ran on one multiprocessor, whose counter it is."""
     began, clock, place, ended, later, other = words
     us = (ended - began) / 1e3
     known = place == other and us > 0 and later > clock
-    return ProbeReading(
+    return protocol.ProbeReading(
         started_us=(began - first) / 1e3, us=max(0.0, us), sm_mhz=(later - clock) / us if known else None
     )
 
@@ -317,12 +300,12 @@ class Verifier:
         self._tried: memory.Arena | None = None
         self._ways: dict[tuple[object, ...], Way | None] = {}
 
-    def serve(self, message: ToVerifier, leader: Leader) -> None:
+    def serve(self, message: protocol.ToVerifier, leader: Leader) -> None:
         if isinstance(message, PrepareCase):
             leader.send(Doing(doing=f"drawing inputs of {message.id} and asking the oracle about them"))
         leader.send(self.answer(message))
 
-    def answer(self, message: ToVerifier) -> Message:
+    def answer(self, message: protocol.ToVerifier) -> Message:
         """Raises KernelgateError where a card's own code fails, SharingError where memory cannot be shared."""
         if isinstance(message, PrepareCase):
             key = (message.card_file, tuple(message.axes.items()), message.fresh_calls is not None)
@@ -331,15 +314,15 @@ class Verifier:
             self._case = CaseVerifier(card, message, self._ways.get(key), self._stops)
             self._ways[key] = self._case.oracle.way
             return self._case.answer()
-        if isinstance(message, ShareMemory):
+        if isinstance(message, protocol.ShareMemory):
             self._tried = memory.create(message.device, memory.ALIGNMENT, message.fd, shared=True, sealed=True)
             return self._tried.memory
         case = self._case
         if case is None:
             raise KernelgateError("no case is prepared")
-        if isinstance(message, PlanCalls):
+        if isinstance(message, protocol.PlanCalls):
             return case.plan(message.count, message.inputs)
-        if isinstance(message, CheckCalls):
+        if isinstance(message, protocol.CheckCalls):
             return case.check(message)
         closed, on_gpu = case.close(), case.device == "cuda"
         self._case = case = None  # so that its memory goes back
@@ -348,7 +331,7 @@ class Verifier:
         return closed
 
 
-def map_memory(shared: Memory) -> Ready:
+def map_memory(shared: protocol.Memory) -> Ready:
     """In a process without any kernel: maps what the verifier has shared. Raises SharingError."""
     memory.close(memory.open_shared(shared), owner=False)
     return Ready()
@@ -364,4 +347,4 @@ def verify(leader: Leader) -> None:
     torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
     verifier = Verifier(stops=orphans.watch_stops())
     while True:
-        verifier.serve(leader.receive(VERIFIER_STEP), leader)
+        verifier.serve(leader.receive(protocol.VERIFIER_STEP), leader)

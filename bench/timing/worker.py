@@ -26,23 +26,10 @@ from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker import Doing, Leader, Message, Ready
 from kernelgate.bench.timing import device as gpu
 from kernelgate.bench.timing import pool as memory
+from kernelgate.bench.timing import protocol
 from kernelgate.bench.timing import timer as timers
 from kernelgate.bench.timing.pool import Arena
-from kernelgate.bench.timing.protocol import (
-    WORKER_STEP,
-    Batch,
-    BatchDone,
-    CaseDone,
-    CaseOpened,
-    CasePrepared,
-    Copy,
-    Finish,
-    NamedInput,
-    OpenCase,
-    Start,
-    TimingRequest,
-    ToWorker,
-)
+from kernelgate.bench.timing.protocol import Batch, BatchDone, CasePrepared, NamedInput, Start, TimingRequest
 from kernelgate.bench.timing.timer import Call, Interval, Timer
 from kernelgate.bench.timing.verifier import Verifier, cpu_threads
 
@@ -95,24 +82,23 @@ class Worker:
     def on_gpu(self) -> bool:
         return self.request.device == "cuda"
 
-    def answer(self, message: ToWorker) -> None:
-        if isinstance(message, OpenCase):
+    def answer(self, message: protocol.ToWorker) -> None:
+        if isinstance(message, protocol.OpenCase):
             self.leader.send(self._open(message))
-        elif isinstance(message, Batch | Start | Copy | Finish):
-            if self.case is None:
-                raise KernelgateError("no case is open")
-            self.leader.send(self._done(self.case, message))
-        else:
+        elif not isinstance(message, Batch | Start | protocol.Copy | protocol.Finish):
             self.verifier.serve(message, self.leader)
+        elif self.case is None:
+            raise KernelgateError("no case is open")
+        elif isinstance(message, Batch):
+            self.leader.send(self._batch(self.case, message))
+        elif isinstance(message, Start):
+            self.leader.send(self._start(self.case, message))
+        elif isinstance(message, protocol.Copy):
+            self.leader.send(self._end(self.case))
+        else:
+            self.leader.send(self._finish(self.case))
 
-    def _done(self, case: OpenedCase, asked: Batch | Start | Copy | Finish) -> Message:
-        if isinstance(asked, Batch):
-            return self._batch(case, asked)
-        if isinstance(asked, Start):
-            return self._start(case, asked)
-        return self._finish(case) if isinstance(asked, Finish) else self._end(case)
-
-    def _open(self, asked: OpenCase) -> CaseOpened:
+    def _open(self, asked: protocol.OpenCase) -> protocol.CaseOpened:
         self.leader.send(Doing(doing=f"mapping the inputs of {asked.id}"))
         outs = tuple(asked.prepared.outputs)
         returns = any(bound.returns(outs) for bound in self.bound.values())
@@ -127,9 +113,9 @@ class Worker:
                     case.ready[moved, at] = self._call(case, side, at, at, at)
         self.called.clear()
         why = without_reference(self.judge, self.case) if asked.reference else None
-        return CaseOpened(clock_step_us=self.clock_step_us, returns=returns, no_reference=why)
+        return protocol.CaseOpened(clock_step_us=self.clock_step_us, returns=returns, no_reference=why)
 
-    def _finish(self, case: OpenedCase) -> CaseDone:
+    def _finish(self, case: OpenedCase) -> protocol.CaseDone:
         notes = []
         if names := ", ".join(self.cache.compiled()):
             text = f"{case.id}: {names} was compiled while measuring, for the build had not foreseen it"
@@ -145,7 +131,7 @@ class Worker:
         gc.collect()
         if self.on_gpu:
             torch.cuda.empty_cache()
-        return CaseDone(autotuned=choices, memory_bytes=memory_bytes, notes=tuple(notes))
+        return protocol.CaseDone(autotuned=choices, memory_bytes=memory_bytes, notes=tuple(notes))
 
     def _memory_bytes(self, case: OpenedCase, side: record.Side) -> int:
         """Of one more call, after all that are timed and compared: the outputs that it is handed, and the most that it
@@ -313,6 +299,6 @@ def make_calls(request: TimingRequest, leader: Leader) -> None:
                 gc.freeze()
                 gc.disable()  # a collection takes as long as a whole sample; cases are collected when they end
                 while True:
-                    worker.answer(leader.receive(WORKER_STEP))
+                    worker.answer(leader.receive(protocol.WORKER_STEP))
     except Exception as error:
         raise loading.error_message(error) from None
