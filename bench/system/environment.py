@@ -21,6 +21,7 @@ from kernelgate.bench.system.worker import WorkerError, WorkerPool, WorkerProces
 DeviceKind = Literal["cuda", "cpu"]
 DESCRIBES = f"{__name__}:seen_by_torch"
 PATIENCE_S = 180.0
+BINARY = {"": 0, "K": 10, "M": 20, "G": 30}
 
 
 def describe(workers: WorkerPool | None = None) -> record.Environment:
@@ -50,7 +51,9 @@ def here(device: DeviceKind) -> record.Environment:
     import torch
 
     return record.Environment(
-        device=gpu() if device == "cuda" else cpu(Path("/")),
+        device=gpu(torch.cuda.get_device_properties(torch.cuda.current_device()))
+        if device == "cuda"
+        else cpu(Path("/")),
         torch=torch.__version__,
         cuda=torch.version.cuda,
         triton=beside.version("triton"),
@@ -62,14 +65,8 @@ def here(device: DeviceKind) -> record.Environment:
     )
 
 
-def gpu() -> record.Device:
-    """What torch says of the current GPU, and what its driver adds where it answers."""
-    import torch
-
-    return _gpu(torch.cuda.get_device_properties(torch.cuda.current_device()))
-
-
-def _gpu(properties: Any) -> record.Device:
+def gpu(properties: Any) -> record.Device:
+    """What torch says of a GPU, and what its driver adds where it answers."""
     seen = record.Device(
         name=properties.name,
         compute_capability=f"{properties.major}.{properties.minor}",
@@ -88,21 +85,19 @@ def _gpu(properties: Any) -> record.Device:
 def cpu(root: Path) -> record.Device:
     """The CPU as the kernel describes it under `root`; `l2_bytes` is the last level of its cache."""
     memory = _first(root / "proc/meminfo", r"MemTotal:\s+(\d+) kB")
-    caches = [text_of(path) for path in root.glob("sys/devices/system/cpu/cpu0/cache/index*/size")]
+    found = [text_of(path) for path in root.glob("sys/devices/system/cpu/cpu0/cache/index*/size")]
+    caches = [re.fullmatch(r"(\d+)([KMG]?)", size or "") for size in found]  # such as "32768K"
     return record.Device(
         name=_first(root / "proc/cpuinfo", r"model name\s*:\s*(.+)") or platform.machine() or "CPU",
         memory_bytes=int(memory) * 1024 if memory else None,
         sm_count=len(os.sched_getaffinity(0)),
-        l2_bytes=max((size for cache in caches if (size := _bytes(cache))), default=None),
+        l2_bytes=max((int(one[1]) << BINARY[one[2]] for one in caches if one), default=0) or None,
     )
 
 
 def differences(before: record.Environment, now: record.Environment) -> tuple[str, ...]:
     """What makes two measurements incomparable, in words: "torch 2.11.0, now 2.13.0"."""
-    which: Mapping[str, tuple[object, object]] = {
-        "device uuid": (before.device.uuid, now.device.uuid),
-        "host": (before.host, now.host),
-    }
+    which = {"device uuid": (before.device.uuid, now.device.uuid), "host": (before.host, now.host)}
     return (*differences_in_kind(before, now), *_differing(which))
 
 
@@ -120,12 +115,6 @@ def differences_in_kind(before: record.Environment, now: record.Environment) -> 
 
 def _differing(compared: Mapping[str, tuple[object, object]]) -> tuple[str, ...]:
     return tuple(f"{what} {was}, now {is_}" for what, (was, is_) in compared.items() if was != is_)
-
-
-def _bytes(size: str | None) -> int | None:
-    """Of "32768K"."""
-    found = re.fullmatch(r"(\d+)([KMG]?)", size or "")
-    return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[found[2]] if found else None
 
 
 def _first(path: Path, pattern: str) -> str | None:

@@ -1,7 +1,8 @@
 """One measurement at a time on one device of this machine, first come first served; temporary folders that a killed
 process leaves behind and the next one removes; and which machine this is.
 
-The operating system releases a lock when its holder dies.
+The operating system releases a lock when its holder dies. A waiter's ticket is a lock on one byte of a file, too: none
+is ever stale, whoever's it was. That file's text is for how long the device was held, the last times.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import os
 import platform
 import re
 import shutil
+import statistics
+import struct
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -23,8 +26,6 @@ from datetime import datetime
 from pathlib import Path
 
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.system import device_queue
-from kernelgate.bench.system.device_queue import Ticket
 from kernelgate.bench.system.progress import say
 
 WAIT_S = 3600.0
@@ -48,7 +49,7 @@ def device(uuid: str | None, wait_s: float = WAIT_S) -> Iterator[None]:
     queue = -1
     try:
         queue = _open(path(uuid).with_suffix(".queue"))
-        with device_queue.ticket(queue) as mine:
+        with ticket(queue) as mine:
             _wait(handle, uuid, wait_s, mine)
         os.ftruncate(handle, 0)
         note = {"pid": os.getpid(), "since": datetime.now().astimezone().isoformat(timespec="seconds")}
@@ -59,7 +60,7 @@ def device(uuid: str | None, wait_s: float = WAIT_S) -> Iterator[None]:
             yield
         finally:
             _log_holding(1)
-            device_queue.remember(queue, time.monotonic() - begun)
+            remember(queue, time.monotonic() - begun)
     finally:
         for each in {handle, queue} - {-1}:
             os.close(each)
@@ -160,7 +161,7 @@ def _wait(handle: int, uuid: str | None, wait_s: float, mine: Ticket) -> None:
             raise KernelgateError(why)
         if waited - reminded >= _REMIND_S or ahead != told:
             reminded, told = waited, ahead
-            place = device_queue.in_words(ahead, mine.estimate_s(_held_s(handle)))
+            place = in_words(ahead, mine.estimate_s(_held_s(handle)))
             how_long = f"waiting for it to finish ({waited:.0f} s of at most {wait_s:.0f} s)"
             say(f"{_occupied(handle, name)}; {how_long}; in its queue: {place}")
         time.sleep(_POLL_S)
@@ -199,6 +200,96 @@ def _held_s(handle: int) -> float | None:
         return (datetime.now().astimezone() - since).total_seconds()
     except (ValueError, KeyError, TypeError):
         return None
+
+
+# ---- Who waits for a device, and how long that may take --------------------------------------------------------------
+
+KEPT, LEAST_S = 20, 1.0
+"""How many durations are kept, and from how many seconds on: a check of the machine is no measurement."""
+_LOCK = struct.Struct("hhqqi4x")
+"""`struct flock`: type, whence, start, length, process."""
+_ALL = 1 << 40
+
+
+@dataclass(frozen=True)
+class Ticket:
+    handle: int
+    number: int
+
+    @property
+    def ahead(self) -> int:
+        """How many wait who came before."""
+        return len(list(_tickets(self.handle, 0, self.number)))
+
+    def estimate_s(self, held_s: float | None) -> float | None:
+        """How long it takes until the device is this waiter's; None where nobody knows how long it is held.
+
+        `held_s`: for how long it is held by now.
+        """
+        if not (known := _durations(self.handle)):
+            return None
+        each = statistics.median(known)
+        return self.ahead * each + (max(0.0, each - held_s) if held_s is not None else 0.0)
+
+
+@contextmanager
+def ticket(handle: int) -> Iterator[Ticket]:
+    """The last place in the queue, until the block ends. `handle`: of the queue's file, which nobody else uses."""
+    with _alone(handle):
+        number = 1 + max(_tickets(handle, 0, _ALL), default=-1)
+        fcntl.fcntl(handle, fcntl.F_OFD_SETLK, _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, number, 1, 0))
+    try:
+        yield Ticket(handle, number)
+    finally:
+        fcntl.fcntl(handle, fcntl.F_OFD_SETLK, _LOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, number, 1, 0))
+
+
+def remember(handle: int, held_s: float) -> None:
+    """That the device was held for so long. Estimates are worse without it, so that no error is one of the holder's."""
+    if held_s >= LEAST_S:
+        with suppress(OSError), _alone(handle):
+            text = json.dumps([*_durations(handle), round(held_s, 1)][-KEPT:]).encode()
+            os.pwrite(handle, text, 0)
+            os.ftruncate(handle, len(text))
+
+
+@contextmanager
+def _alone(handle: int) -> Iterator[None]:
+    """For the moment in which a number is taken, or the text is written."""
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+def _tickets(handle: int, start: int, end: int) -> Iterator[int]:
+    """The numbers from `start` to before `end` that others hold. Of several the system names any."""
+    if start < end:
+        asked = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, end - start, 0)
+        kind, _, found, _, _ = _LOCK.unpack(fcntl.fcntl(handle, fcntl.F_OFD_GETLK, asked))
+        if kind != fcntl.F_UNLCK:
+            yield from _tickets(handle, start, found)
+            yield found
+            yield from _tickets(handle, found + 1, end)
+
+
+def _durations(handle: int) -> list[float]:
+    try:
+        return [float(one) for one in json.loads(os.pread(handle, 4096, 0))]
+    except (ValueError, TypeError):  # it is new, or being written
+        return []
+
+
+def in_words(ahead: int, estimate_s: float | None) -> str:
+    """Such as "2nd, about 3 minutes"."""
+    place = ahead + 1
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th") if place // 10 % 10 != 1 else "th"
+    if estimate_s is None:
+        return f"{place}{ending}"
+    minutes = round(estimate_s / 60)
+    about = "less than a minute" if minutes < 1 else "about a minute" if minutes == 1 else f"about {minutes} minutes"
+    return f"{place}{ending}, {about}"
 
 
 # ---- Temporary folders -----------------------------------------------------------------------------------------------

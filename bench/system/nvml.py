@@ -228,9 +228,7 @@ def _number(path: Path) -> float | None:
         return None
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The clock. A process of its own lets go of it when the pipe from its parent closes: also where that was killed
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- The clock. A process of its own lets go of it when its parent's pipe closes: also where that was killed ---------
 
 DEFAULT = "default"
 HELD, FREE = b"1", b"0"

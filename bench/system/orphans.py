@@ -60,14 +60,14 @@ def end_session(leader: int) -> None:
         _wait(leader, spared=())
 
 
-def kill_followers(leader: int, mark: str = "") -> None:
+def kill_followers(leader: int, mark: str) -> None:
     """Kills all of a session but its leader, and whatever has begun with this value of a variable."""
     send([pid for pid in (*session_members(leader), *_marked(mark)) if pid != leader], signal.SIGKILL)
     _wait(leader, spared=(leader,))
 
 
 def _marked(mark: str) -> Iterator[int]:
-    for one in _processes() if mark else ():
+    for one in _processes():
         with suppress(OSError), open(f"/proc/{one.pid}/environ", "rb") as file:  # noqa: PTH123
             if f"={mark}\0".encode() in file.read():
                 yield one.pid

@@ -64,7 +64,7 @@ def test_the_driver_adds_what_torch_does_not_know(monkeypatch: pytest.MonkeyPatc
         nvmlDeviceGetMaxPcieLinkGeneration=lambda _: 4,
         nvmlDeviceGetMaxPcieLinkWidth=lambda _: 16,
     )
-    found = environment._gpu(PROPERTIES)
+    found = environment.gpu(PROPERTIES)
     assert (found.name, found.compute_capability, found.uuid, found.sm_count) == ("NVIDIA L4", "8.9", "GPU-0", 58)
     assert (found.driver, found.power_limit_w, found.max_sm_mhz, found.max_memory_mhz) == ("580.1", 72.5, 1980, 3201)
     assert (found.ecc, found.mig, found.pcie) == (True, False, "gen4 x16")
@@ -73,11 +73,11 @@ def test_the_driver_adds_what_torch_does_not_know(monkeypatch: pytest.MonkeyPatc
 def test_what_the_driver_does_not_offer_is_null(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("EnforcedPowerLimit", "EccMode", "MigMode", "MaxPcieLinkGeneration")
     driver.install(monkeypatch, **{f"nvmlDeviceGet{name}": driver.refused for name in names})
-    found = environment._gpu(PROPERTIES)
+    found = environment.gpu(PROPERTIES)
     assert found.driver == "580.1"
     assert found.power_limit_w is found.ecc is found.mig is found.pcie is None
     driver.install(monkeypatch, nvmlInit=driver.refused)
-    assert environment._gpu(PROPERTIES).driver is None
+    assert environment.gpu(PROPERTIES).driver is None
 
 
 def test_differences_are_named() -> None:

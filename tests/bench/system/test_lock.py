@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.system import device_queue, lock
+from kernelgate.bench.system import lock
 from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.worker import child_environment
 
@@ -104,7 +104,7 @@ def test_the_last_measurements_say_how_long_a_waiter_waits(tmp_path: Path) -> No
     """Three of them took 3 minutes, and a mere look at the device none that counts."""
     queue = os.open(lock.path(UUID).with_suffix(".queue"), os.O_RDWR | os.O_CREAT)
     for seconds in (180.0, 9.0, 180.0, 0.2, 180.0):
-        device_queue.remember(queue, seconds)
+        lock.remember(queue, seconds)
     os.close(queue)
     with holder(), waiter(tmp_path / "served", "a") as a:
         assert place(a) == "1st, about 3 minutes"
@@ -122,7 +122,7 @@ def test_the_last_measurements_say_how_long_a_waiter_waits(tmp_path: Path) -> No
     ],
 )
 def test_a_place_is_said_as_people_say_it(ahead: int, seconds: float | None, said: str) -> None:
-    assert device_queue.in_words(ahead, seconds) == said
+    assert lock.in_words(ahead, seconds) == said
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="one user cannot start a process of another")
