@@ -9,23 +9,18 @@ import math
 import re
 import resource
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.explain.metrics import METRICS, SECTION_METRICS, STALL_PREFIX, STALLS, stall_counter
-from kernelgate.bench.record import (
-    MAX_HOT_INSTRUCTIONS,
-    MAX_HOT_LINES,
-    MAX_HOT_TEXT,
-    HotInstruction,
-    HotLine,
-    HotSpots,
-)
+from kernelgate.bench.record import MAX_HOT_INSTRUCTIONS, MAX_HOT_LINES, MAX_HOT_TEXT, HotInstruction, HotLine, HotSpots
 from kernelgate.bench.system import isolation
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerFailedError, WorkerProcess
+
+T = TypeVar("T")
 
 MAGIC = b"NVR\0"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -132,77 +127,53 @@ def launches(path: str) -> tuple[ProfiledKernel, ...]:
         raise KernelgateError(f"cannot be read as a report: {error}") from None
 
 
-def _kernel(action: Any) -> ProfiledKernel | None:
-    name = _name(action)
+def _told(question: Callable[[], T]) -> T | None:
+    """What NVIDIA's package answers; None where it raises, as it does over what an old or a damaged report lacks."""
     try:
-        known = set(action.metric_names())
+        return question()
     except Exception:
-        known = set()
+        return None
+
+
+def _kernel(action: Any) -> ProfiledKernel | None:
+    # Old reports lack one of the names.
+    name = _told(lambda: action.name(action.NameBase_DEMANGLED)) or _told(lambda: action.name(action.NameBase_FUNCTION))
+    known = set(_told(action.metric_names) or ())
     if not name or not known:
         return None  # what a damaged report gives
-    value = _reader(action, known)
-    try:
-        found = _hot_spots(action, known)
-    except Exception:  # a damaged report's counters need not fit each other
-        found = None
+
+    def value(counter: str) -> float | None:
+        """The counter in SI units, or None where the report lacks it."""
+        number = _told(lambda: _number(action.metric_by_name(counter))) if counter in known else None
+        return number if number is not None and math.isfinite(number) else None
+
+    device = "device__attribute_display_name"
     major, minor = (value(f"device__attribute_compute_capability_{part}") for part in ("major", "minor"))
     sms = value("device__attribute_multiprocessor_count") or value("launch__sm_count")
     return ProfiledKernel(
-        name=name,
-        device=_text(action, "device__attribute_display_name") if "device__attribute_display_name" in known else None,
+        name=str(name),
+        device=(_told(lambda: action.metric_by_name(device).as_string()) or None) if device in known else None,
         compute_capability=(int(major), int(minor)) if major is not None and minor is not None else None,
         sm_count=int(sms) if sms else None,
         figures=_figures(value) | _code(action, known),
         rules=tuple(_rules(action)),
-        hot_spots=found,
+        hot_spots=_told(lambda: _hot_spots(action, known)),  # a damaged report's counters need not fit each other
     )
 
 
-def _name(action: Any) -> str | None:
-    for base in ("NameBase_DEMANGLED", "NameBase_FUNCTION"):
-        try:
-            name = action.name(getattr(action, base))
-        except Exception:  # noqa: S112 - old reports lack one of the names
-            continue
-        if name:
-            return str(name)
-    return None
+def _number(metric: Any) -> float | None:
+    known = metric is not None and metric.has_value()
+    return float(metric.as_double()) * unit_scale(metric.unit() or "") if known else None
 
 
-def _reader(action: Any, known: set[str]) -> Any:
-    def value(counter: str) -> float | None:
-        """The counter in SI units, or None where the report lacks it."""
-        if counter not in known:
-            return None
-        try:
-            metric = action.metric_by_name(counter)
-            if metric is None or not metric.has_value():
-                return None
-            number = float(metric.as_double()) * unit_scale(metric.unit() or "")
-        except Exception:
-            return None
-        return number if math.isfinite(number) else None
-
-    return value
-
-
-def _text(action: Any, name: str) -> str | None:
-    try:
-        text = action.metric_by_name(name).as_string()
-    except Exception:
-        return None
-    return str(text) if text else None
-
-
-def _figures(value: Any) -> dict[str, float]:
+def _figures(value: Callable[[str], float | None]) -> dict[str, float]:
     figures: dict[str, float] = {}
     for metric in (*METRICS, *SECTION_METRICS):
         numbers = map(value, dict.fromkeys(metric.counters))
         if (number := next((one for one in numbers if one is not None), None)) is not None:
             figures[metric.key] = number * metric.scale
     for reason in STALLS:
-        cycles = value(stall_counter(reason))
-        if cycles is not None:
+        if (cycles := value(stall_counter(reason))) is not None:
             figures[STALL_PREFIX + reason] = cycles
     _add(figures, "bank_conflicts", "conflicts_ld", "conflicts_st")
     _add(figures, "local_instructions", "local_loads", "local_stores")
@@ -214,8 +185,6 @@ def _figures(value: Any) -> dict[str, float]:
 MAX_INSTRUCTIONS = 50_000
 INSTRUCTION_BYTES = 16
 _LOCAL = re.compile(r"^\s*(?:@!?U?P\w+\s+)?(?:LDL|STL)\b")
-
-
 _GLOBAL = re.compile(r"^\s*(?:@!?U?P\w+\s+)?(LDG|STG)((?:\.\w+)*)")
 _WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
 
@@ -244,9 +213,9 @@ def _code(action: Any, known: set[str]) -> dict[str, float]:
         pass
     if not total:
         return {}
-    found = {"code_instructions": total, "code_local": local}
-    accesses = {"code_load_bytes": widest["LDG"], "code_store_bytes": widest["STG"]}
-    return {key: float(value) for key, value in (found | {k: v for k, v in accesses.items() if v}).items()}
+    accesses = {"code_load_bytes": float(widest["LDG"]), "code_store_bytes": float(widest["STG"])}
+    found = {key: widest_bytes for key, widest_bytes in accesses.items() if widest_bytes}
+    return {"code_instructions": float(total), "code_local": float(local), **found}
 
 
 def _add(figures: dict[str, float], key: str, *parts: str) -> None:
@@ -270,11 +239,7 @@ def _part_scale(part: str) -> float:
 
 
 def _rules(action: Any) -> Iterator[Rule]:
-    try:
-        results = action.rule_results_as_dicts()
-    except Exception:  # versions before 2025 know no rule results
-        return
-    for result in results:
+    for result in _told(action.rule_results_as_dicts) or ():  # versions before 2025 know none
         message = result.get("rule_message") or {}
         speedup = result.get("speedup_estimation")
         if speedup is None:
