@@ -69,9 +69,7 @@ class CommitRange:
 
     def touching(self, paths: Sequence[str]) -> frozenset[int]:
         here = list(_below(self.submodule, paths)) if self.submodule else paths
-        if not here:
-            return frozenset()
-        found = git.first_parents(self.repo / self.submodule, self.shas[0], self.shas[-1], here)
+        found = git.first_parents(self.repo / self.submodule, self.shas[0], self.shas[-1], here) if here else ()
         return frozenset(map(self.shas.index, found))
 
     def fault(self, place: int) -> str | None:
@@ -227,11 +225,11 @@ class Workbench(BuiltCommits):
     before: int = 0
 
     def build(self, place: int) -> str | None:
-        if why := super().build(place):
-            return why
-        builds = (*self.made.builds, build_record(self.libraries[place], self.side(place)))
-        self.made = self.made.model_copy(update={"builds": builds})
-        return None
+        why = super().build(place)
+        if why is None:
+            builds = (*self.made.builds, build_record(self.libraries[place], self.side(place)))
+            self.made = self.made.model_copy(update={"builds": builds})
+        return why
 
     def within(self, inner: CommitRange) -> Workbench:
         return replace(self, range=inner, libraries={}, before=len(self.made.processes))

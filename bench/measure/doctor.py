@@ -41,13 +41,11 @@ OPTIONAL = frozenset({"ccache"})
 """What builds do without."""
 
 
-def compile_checks(capability: str | None, variables: Mapping[str, str] = os.environ) -> list[MachineCheck]:
+def compile_checks(capability: str | None) -> list[MachineCheck]:
     """All but torch. `capability`: the GPU's, such as "9.0"; None where there is none."""
-    nvcc: str | KernelgateError = "found"
     try:
         tools = toolchain.find()
-        if tools.cuda is None:
-            nvcc = KernelgateError(tools.cuda_missing)
+        nvcc: str | KernelgateError = "found" if tools.cuda else KernelgateError(tools.cuda_missing)
     except KernelgateError as error:
         nvcc = error
     return [
@@ -55,16 +53,14 @@ def compile_checks(capability: str | None, variables: Mapping[str, str] = os.env
         tool_check("ninja", version_of("ninja"), "nothing can be compiled here"),
         tool_check("ccache", version_of("ccache"), "each compile fails with it"),
         tool_check("nvcc", nvcc, "GPU kernels cannot be compiled here"),
-        arch_list_check(variables.get(archs.ARCH_LIST, ""), capability),
-        max_jobs_check(variables.get("MAX_JOBS", "")),
-        flags_check(variables),
-        ccache_dir_check(variables.get("CCACHE_DIR", "")),
+        arch_list_check(os.environ.get(archs.ARCH_LIST, ""), capability),
+        max_jobs_check(os.environ.get("MAX_JOBS", "")),
+        flags_check(os.environ),
+        ccache_dir_check(os.environ.get("CCACHE_DIR", "")),
     ]
 
 
-def torch_check(found: record.Environment | KernelgateError, has_gpu: bool) -> MachineCheck:
-    if isinstance(found, KernelgateError):
-        return failed("torch", str(found), "make env builds a working environment")
+def torch_check(found: record.Environment, has_gpu: bool) -> MachineCheck:
     if has_gpu and environment.kind(found) == "cpu":
         fix = (
             "install a torch that is built for CUDA no newer than the driver's (nvidia-smi shows it): "
@@ -182,12 +178,11 @@ def kernel_check(root: Path, card: CardFacts, machine: record.Environment) -> Ma
         fix = "compile it again for this machine: kernelgate build; the torch beside it must be 2.11 or newer"
         return failed(name, str(error), fix)
     if fault:
-        fix = f"kernelgate fuzz; where another commit's kernel fails too (fuzz --ref), it is the machine: {RULED_OUT}"
-        return failed(name, f"{case.id}: {fault}", fix)
+        machines = (
+            "where another commit's kernel fails too (fuzz --ref), it is the machine: driver, torch, memory errors"
+        )
+        return failed(name, f"{case.id}: {fault}", f"kernelgate fuzz; {machines}")
     return passed(name, f"compiles, loads, and is right on {case.id}")
-
-
-RULED_OUT = "driver, torch, memory errors"
 
 
 def smallest_case(card: CardFacts, device: environment.DeviceKind) -> CaseFacts | None:
@@ -205,11 +200,11 @@ def _untried(why: str) -> MachineCheck:
     return warning("kernels", f"none was tried: {why}", fix)
 
 
-Siblings = Callable[[record.Device], Sequence[MachineCheck]]
-
-
 def examine(
-    repo: Path, root: Path = Path("/"), gpu_wanted: bool = False, siblings: Siblings = lambda _: ()
+    repo: Path,
+    root: Path = Path("/"),
+    gpu_wanted: bool = False,
+    siblings: Callable[[record.Device], Sequence[MachineCheck]] = lambda _: (),
 ) -> tuple[MachineCheck, ...]:
     """The GPU through its driver, torch in a fresh process, the machine under `root`, and the kernels of `repo`.
 
@@ -226,21 +221,20 @@ def examine(
             has_gpu = False
             checks.append(machine.gpu_absent(root, absent, gpu_wanted))
         advance("torch")
+        known: record.Environment | None = None
         try:
-            torch: record.Environment | KernelgateError = environment.describe()
+            known = environment.describe()
+            checks.append(torch_check(known, has_gpu))
         except KernelgateError as error:
-            torch = error
-        checks.append(torch_check(torch, has_gpu))
+            checks.append(failed("torch", str(error), "make env builds a working environment"))
         advance("the machine")
-        known = torch if isinstance(torch, record.Environment) else None
         checks += [*machine.machine_checks(root), machine.lock_check(known.device.uuid if known else None)]
         if gpu_wanted:
             checks.append(machine.isolation_check(isolation.unusable(isolation.command_line({}))))
             checks += siblings(known.device) if known else ()
-            advance("")
-            return tuple(checks)
-        advance("kernels")
-        checks += compile_checks(known.device.compute_capability if known else None)
-        checks += kernel_checks(repo, known) if known else []
+        else:
+            advance("kernels")
+            checks += compile_checks(known.device.compute_capability if known else None)
+            checks += kernel_checks(repo, known) if known else []
         advance("")
     return tuple(checks)

@@ -92,20 +92,18 @@ def _checked(root: Path, card: CardFacts, folder: Path | None) -> CheckedCard:
         return CheckedCard(card.name, (), right)
     from kernelgate.bench.kernel import card_check, commit
 
-    how = commit.HowToBuild(cards=folder)
+    tried: str | None = None
     try:
-        library = commit.build_card(commit.Tree(root, "the working tree"), card, how)
+        library = commit.build_card(commit.Tree(root, "the working tree"), card, commit.HowToBuild(cards=folder))
         found = card_check.check(library, card)
-        mistakes = [str(one) for one in found.mistakes]
+        mistakes, tried = [str(one) for one in found.mistakes], found.tried
     except CannotCompileError:
         raise
     except CardError as error:
         mistakes = [str(error)]
     except KernelgateError as error:
         mistakes = [f"{card.file}: build: {error}"]
-    if mistakes:
-        return CheckedCard(card.name, tuple(_below(mistake, root) for mistake in mistakes), None)
-    return CheckedCard(card.name, (), found.tried)
+    return CheckedCard(card.name, tuple(_below(one, root) for one in mistakes), None if mistakes else tried)
 
 
 def _below(text: str, root: Path) -> str:

@@ -54,9 +54,8 @@ def fit(checks: Sequence[MachineCheck]) -> bool:
 
 def report(checks: Sequence[MachineCheck]) -> str:
     """The checks for a person, the worst last, with how to fix them."""
-    order = {level: place for place, level in enumerate(Level)}
     lines = []
-    for check in sorted(checks, key=lambda check: order[check.level]):
+    for check in sorted(checks, key=lambda check: list(Level).index(check.level)):
         lines.append(f"{check.level:8} {check.name}: {check.found}")
         if check.fix:
             lines.append(f"{'':8} → {check.fix}")
@@ -146,14 +145,13 @@ LOAD_SHARE = 0.25
 
 
 def machine_checks(root: Path) -> list[MachineCheck]:
-    cores = os.cpu_count() or 1
     before = text_of(root / "proc/stat")
     time.sleep(STEAL_WINDOW_S)
     after = text_of(root / "proc/stat")
     return [
         disk_check({folder: shutil.disk_usage(folder).free for folder in (Path.cwd(), Path(tempfile.gettempdir()))}),
         governor_check(root),
-        load_check(text_of(root / "proc/loadavg"), cores),
+        load_check(text_of(root / "proc/loadavg"), os.cpu_count() or 1),
         steal_check(steal_of(before, after) if before and after else None),
     ]
 
@@ -179,13 +177,12 @@ def disk_check(free_bytes: dict[Path, int]) -> MachineCheck:
     found = f"{least / 2**30:.1f} GiB free in {folder}"
     if least >= FREE_BYTES:
         return passed("disk", found)
-    fix = f"free some: {FREE_BYTES / 2**30:.0f} GiB are wanted for libraries and reports"
-    return failed("disk", found, fix)
+    return failed("disk", found, f"free some: {FREE_BYTES / 2**30:.0f} GiB are wanted for libraries and reports")
 
 
 def governor_check(root: Path) -> MachineCheck:
     found = {text_of(path) for path in root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")}
-    governors = sorted(governor for governor in found if governor)
+    governors = sorted(filter(None, found))
     if not governors or governors == ["performance"]:
         return passed("CPU clock", governors[0] if governors else "cannot be set on this machine")
     fix = "sudo cpupower frequency-set -g performance"

@@ -91,7 +91,9 @@ def of(variables: Mapping[str, str]) -> Isolation:
     Raises KernelgateError where it cannot be had for what a fork brings."""
     if variables.get("GITHUB_ACTIONS") != "true":
         return NONE
-    words, last = command_line(variables), _last(variables)
+    words, hidden = command_line(variables), runner_folder(variables)
+    # Nothing is written beside what is shown of the runner's folder.
+    last = () if hidden is None else ("--remount-ro", str(hidden))
     why = unusable((*words, *last))
     if why is None:
         said = "kernels ran apart from the runner: in a user namespace, without network, read-only"
@@ -105,7 +107,7 @@ def of(variables: Mapping[str, str]) -> Isolation:
 
 
 def command_line(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """What bwrap is told, but for `_last`."""
+    """What bwrap is told, but for the `last` words."""
     words = ["bwrap", "--unshare-user", "--unshare-net", "--cap-drop", "ALL", "--die-with-parent"]
     words += ["--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc"]
     hidden = runner_folder(variables)
@@ -113,12 +115,6 @@ def command_line(variables: Mapping[str, str]) -> tuple[str, ...]:
         words += ["--tmpfs", str(hidden)]
         words += [word for folder in _shown(variables, hidden) for word in ("--ro-bind", folder, folder)]
     return (*words, "--tmpfs", PRIVATE, "--setenv", "TMPDIR", PRIVATE, "--setenv", "HOME", PRIVATE)
-
-
-def _last(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """Nothing is written beside what is shown of the runner's folder."""
-    hidden = runner_folder(variables)
-    return () if hidden is None else ("--remount-ro", str(hidden))
 
 
 def runner_folder(variables: Mapping[str, str]) -> Path | None:
@@ -131,11 +127,9 @@ def runner_folder(variables: Mapping[str, str]) -> Path | None:
 
 def _shown(variables: Mapping[str, str], hidden: Path) -> list[str]:
     """What is needed of a hidden folder: the code that runs, and what is measured."""
-    named: list[str | Path] = [
-        variables[name] for name in ("GITHUB_WORKSPACE", "RUNNER_TOOL_CACHE") if variables.get(name)
-    ]
-    wanted = [*named, sys.prefix, sys.base_prefix, Path(__file__).parents[3], Path.cwd()]
-    found = {Path(one).resolve() for one in wanted}
+    named = filter(None, map(variables.get, ("GITHUB_WORKSPACE", "RUNNER_TOOL_CACHE")))
+    wanted = map(Path, (*named, sys.prefix, sys.base_prefix))
+    found = {one.resolve() for one in (*wanted, Path(__file__).parents[3], Path.cwd())}
     return [str(one) for one in sorted(found) if hidden in one.parents and one.is_dir()]
 
 

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 LOG_INTERVAL_S = 5.0
 
@@ -32,16 +32,13 @@ def inert(text: str, variables: Mapping[str, str] = os.environ) -> str:
     return COMMAND.sub(r"\1: :", text).replace("##[", "## [")
 
 
-@contextmanager
-def track(label: str, total: int, alike: bool = True, limit_s: float | None = None) -> Iterator[Advance]:
+def track(label: str, total: int, alike: bool = True, limit_s: float | None = None) -> AbstractContextManager[Advance]:
     """Shows how many of `total` steps are done until the block ends, and how long all may take.
 
     `alike`: steps take about as long as each other; of others nothing is expected but `limit_s`, where all are ended.
     """
     alone = threading.current_thread() is threading.main_thread()  # a terminal has room for one bar
-    shown = _bar(label, total, alike) if alone and sys.stderr.isatty() else _lines(label, total, alike, limit_s)
-    with shown as advance:
-        yield advance
+    return _bar(label, total, alike) if alone and sys.stderr.isatty() else _lines(label, total, alike, limit_s)
 
 
 def expected_s(stepped_s: float, current_s: float, done: int, total: int) -> float | None:
