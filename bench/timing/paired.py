@@ -262,8 +262,7 @@ def _witness(plan: PairedPlan, setup: Setup, growing: Growing, notice: Notice) -
     left = _unwitnessed(plan, growing.record)
     for at, part in enumerate(left):
         name = part.card.name
-        timings = (timing for one in growing.record.processes for timing in one.timings if timing.card == name)
-        if any(calls.failed for timing in timings for calls in timing.calls.values()):
+        if _wrong(growing.record, name):
             growing.note(Note(code=NO_WITNESS, card=name, text=f"outputs of {name} were wrong: no need of a witness"))
             continue
         turns = range(_processes_of(growing.record, part, WITNESS), process.WITNESS_TURNS[setup.device])
@@ -285,6 +284,11 @@ def _witness(plan: PairedPlan, setup: Setup, growing: Growing, notice: Notice) -
                     known=growing.record,
                 )
                 growing.add(process.timed(setup, turn, advance))
+
+
+def _wrong(current: RunRecord, card: str) -> bool:
+    timings = (timing for one in current.processes for timing in one.timings if timing.card == card)
+    return any(calls.failed for timing in timings for calls in timing.calls.values())
 
 
 def _unwitnessed(plan: PairedPlan, current: RunRecord) -> list[CardPlan]:

@@ -9,29 +9,12 @@ from kernelgate.bench import record
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker import Message
+from kernelgate.bench.timing import protocol
 from kernelgate.bench.timing.case_timing import A, CaseSamples, Runner, Team
-from kernelgate.bench.timing.protocol import (
-    Batch,
-    BatchDone,
-    CaseChecked,
-    CaseDone,
-    CaseOpened,
-    CasePrepared,
-    CheckCalls,
-    Checked,
-    CloseCase,
-    Finish,
-    Memory,
-    OpenCase,
-    Place,
-    PlanCalls,
-    Planned,
-    ProbeReading,
-)
 
 CASE = CaseFacts(id="here", axes={"M": 8}, label="M=8", flops=None, bytes=None, tolerance=None)
-MEMORY = Memory(kind="file", bytes=0)
-PLACE = Place(offset=0, step=256, count=1, bytes=4, shape=(1,), stride=(1,), dtype="fp32")
+MEMORY = protocol.Memory(kind="file", bytes=0)
+PLACE = protocol.Place(offset=0, step=256, count=1, bytes=4, shape=(1,), stride=(1,), dtype="fp32")
 
 
 class SimulatedProcess(Runner):
@@ -60,16 +43,16 @@ class SimulatedProcess(Runner):
         self._no_graphs = no_graphs
         self._windows = 0
         self._now_us = 0.0
-        self._last = BatchDone()
+        self._last = protocol.BatchDone()
         self._sides: list[record.Side] = []
-        self.batches: list[Batch] = []
-        self.looked: list[CheckCalls] = []
+        self.batches: list[protocol.Batch] = []
+        self.looked: list[protocol.CheckCalls] = []
         self.sides = tuple(sorted(side for side in call_us if side != "reference"))
         self.team = Team(self, (self,))
 
     def samples(self, seed: int = 1) -> CaseSamples:
         """Of a case that is opened."""
-        made = CasePrepared(
+        made = protocol.CasePrepared(
             memory=MEMORY, written=MEMORY, inputs=(), outputs={"out": PLACE}, probes=PLACE, slots=self._slots
         )
         case = CaseSamples(CASE, made, random.Random(seed))
@@ -90,27 +73,27 @@ class SimulatedProcess(Runner):
         return answer
 
     def _answer(self, asked: Message) -> Message:
-        if isinstance(asked, PlanCalls):
+        if isinstance(asked, protocol.PlanCalls):
             first, self._windows = self._windows, self._windows + asked.count
-            return Planned(windows=tuple(range(first, self._windows)), slots=tuple(range(asked.count)))
-        if isinstance(asked, Batch):
+            return protocol.Planned(windows=tuple(range(first, self._windows)), slots=tuple(range(asked.count)))
+        if isinstance(asked, protocol.Batch):
             self.batches.append(asked)
             self._sides = [sample.side for sample in asked.samples]
             self._last = self._made(asked)
             return self._last
-        if isinstance(asked, CheckCalls):
+        if isinstance(asked, protocol.CheckCalls):
             self.looked.append(asked)
-            return Checked(probed=self._probed() if asked.samples else ())
-        if isinstance(asked, OpenCase):
-            return CaseOpened(clock_step_us=0.001)
-        if isinstance(asked, Finish):
-            return CaseDone(autotuned={})
-        assert isinstance(asked, CloseCase)
-        return CaseChecked(calls={}, errors={}, seconds=0.25)
+            return protocol.Checked(probed=self._probed() if asked.samples else ())
+        if isinstance(asked, protocol.OpenCase):
+            return protocol.CaseOpened(clock_step_us=0.001)
+        if isinstance(asked, protocol.Finish):
+            return protocol.CaseDone(autotuned={})
+        assert isinstance(asked, protocol.CloseCase)
+        return protocol.CaseChecked(calls={}, errors={}, seconds=0.25)
 
-    def _made(self, asked: Batch) -> BatchDone:
+    def _made(self, asked: protocol.Batch) -> protocol.BatchDone:
         if asked.graph and set(self._sides) & set(self._no_graphs):
-            return BatchDone()
+            return protocol.BatchDone()
         factor = 0.5 if asked.graph else 1.0
         times = tuple(factor * len(sample.windows) * self._call_us[sample.side] for sample in asked.samples)
         starts = []
@@ -119,20 +102,20 @@ class SimulatedProcess(Runner):
             self._now_us += time_us
         reasons = ("sw_power_cap",) if asked.pause_us < self._capped_below_us else ()
         held = self._held.pop(0) if self._held else True
-        return BatchDone(
+        return protocol.BatchDone(
             times_us=times,
             started_us=tuple(starts) if held else (),
             held=held,
             readings=(Reading(throttle_reasons=reasons),),
         )
 
-    def _probed(self) -> tuple[ProbeReading, ...]:
+    def _probed(self) -> tuple[protocol.ProbeReading, ...]:
         around = self._around_us
         if around is None:
             return ()
         read, now = [], 0.0
         for side, time_us in zip(self._sides, self._last.times_us, strict=True):
             took_us = time_us + (around[side] if isinstance(around, dict) else around)
-            read.append(ProbeReading(started_us=now, us=took_us, sm_mhz=self._sm_mhz))
+            read.append(protocol.ProbeReading(started_us=now, us=took_us, sm_mhz=self._sm_mhz))
             now += took_us
         return tuple(read)

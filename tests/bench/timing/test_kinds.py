@@ -78,13 +78,10 @@ def test_nothing_that_a_measured_process_says_keeps_a_call_from_being_compared(
         send(self, message.model_copy(update=names))
 
     lazy = KERNEL.replace("return x + y", "return x + y if calls[0] % 2 else torch.zeros_like(x)")
-    part = bench.part(bench.card(RETURNS), bench.library(), bench.library(lazy))
-    honest = bench.run(part, rounds=20, witness=True)
     monkeypatch.setattr(ThreadLeader, "send", narrowing)
-    done = bench.run(part, rounds=20, witness=True)
-    for each in (honest, done):
-        assert calls(each, alone)["base"].failed == 0
-        assert 0 < calls(each, alone)["head"].failed < (calls(each, alone)["head"].compared or 0)
+    done = bench.run(bench.part(bench.card(RETURNS), bench.library(), bench.library(lazy)), rounds=20, witness=True)
+    assert calls(done, alone)["base"].failed == 0
+    assert 0 < calls(done, alone)["head"].failed < (calls(done, alone)["head"].compared or 0)
 
 
 @pytest.mark.parametrize("value", ["1e30", "-3e38", "float('inf')"])

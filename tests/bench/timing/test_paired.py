@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +35,7 @@ from kernelgate.ci.report import machine
 from tests import faulty
 from tests.bench.in_process import put_workers_in_threads
 from tests.bench.machine import CPU
-from tests.processes import alive
+from tests.processes import alive, wait_for
 
 ROOT = Path(__file__).parents[3]
 SMALL = "s16_b1_h1_d64_fp32"
@@ -120,15 +119,11 @@ def test_a_paired_comparison_of_two_cases_and_two_processes(
     for one in done.processes:
         assert sorted(one.loaded) == ["base", "head"]
         assert (one.environment, one.seed) == (CPU.id, f"5/{int(one.id) - 1}")
-        assert one.started_at is not None
-        assert one.wall_seconds is not None
+        assert None not in (one.started_at, one.wall_seconds)
         assert {timing.key for timing in one.timings} == {case.key for case in done.cases}
         for timing in one.timings:
-            assert {side: len(samples) for side, samples in timing.samples_us.items()} == {
-                "base": 25,
-                "head": 25,
-                "reference": 7,
-            }
+            lengths = {side: len(samples) for side, samples in timing.samples_us.items()}
+            assert lengths == {"base": 25, "head": 25, "reference": 7}
             assert all(map(int.__ne__, timing.positions["base"], timing.positions["head"]))
             assert set(timing.previous["head"]) <= {None, "base", "head", "reference"}
             assert timing.started_us["base"][0] < timing.started_us["base"][-1]
@@ -158,7 +153,7 @@ def test_a_head_alone_is_timed_from_its_smallest_case_on() -> None:
 @pytest.mark.usefixtures("in_process")
 def test_a_library_against_itself_and_a_head_alone(built: Build, tmp_path: Path) -> None:
     same = built()
-    done = run(plan(same, same), tmp_path / "run.json")
+    done = run(plan(same, same), tmp_path / "run.json", resume=True)  # there is no record yet: one is begun
     assert "base and head of attention are the same library, which is timed against itself" in texts(done)
     assert set(first(done).samples_us) == {"base", "head", "reference"}
     done = run(plan(None, same), tmp_path / "run.json")
@@ -334,11 +329,6 @@ def test_resuming_what_is_complete_or_decided_times_nothing(
     assert "nothing to do" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("in_process")
-def test_resuming_where_there_is_no_record_begins_one(built: Build, tmp_path: Path) -> None:
-    assert paired.process_count(run(plan(built(), built()), tmp_path / "run.json", resume=True)) == 1
-
-
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -459,36 +449,28 @@ def workers(pid: int) -> list[int]:
     return [int(child) for child in listed]
 
 
-def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], limit_s: float = 120.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.02)
+def wait_until_written(output: Path, processes: int, running: subprocess.Popen[str]) -> list[int]:
+    """Until the record holds so many, and others are being timed: which are those."""
 
+    def written() -> bool:
+        assert running.poll() is None, running.communicate()
+        return output.exists() and paired.process_count(record.read(output)) >= processes and bool(workers(running.pid))
 
-def wait_until_ended(pid: int) -> None:
-    """A process that is just starting ends as soon as it looks for its parent."""
-    deadline = time.monotonic() + 60
-    while alive(pid):
-        assert time.monotonic() < deadline, "the process outlives the run"
-        time.sleep(0.05)
+    wait_for(written)
+    return workers(running.pid)
 
 
 @pytest.mark.slow
 def test_a_killed_run_loses_the_process_in_flight_alone(built: Build, tmp_path: Path) -> None:
     base, head, output = built(), built(), tmp_path / "run.json"
     killed = bench(base, head, output, "--processes", "50", "--rounds", "10", "--seed", "3")
-    wait_for(lambda: output.exists() and paired.process_count(record.read(output)) >= 2, killed)
-    wait_for(lambda: bool(workers(killed.pid)), killed)
-    started = workers(killed.pid)
+    started = wait_until_written(output, 2, killed)
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
     before = record.read(output)
     kept = paired.process_count(before)
     assert kept >= 2
-    for pid in started:
-        wait_until_ended(pid)
+    wait_for(lambda: not any(map(alive, started)), what="a process outlives the run")
     words = ("--processes", str(kept + 1), "--rounds", "10", "--seed", "4", "--resume")
     resumed = bench(base, head, output, *words)
     said, told = resumed.communicate(timeout=300)
@@ -506,17 +488,14 @@ def test_a_killed_run_loses_the_process_in_flight_alone(built: Build, tmp_path: 
 def test_ctrl_c_ends_the_process_too(built: Build, tmp_path: Path) -> None:
     """Here of a base that prints messages of its own, which do no harm."""
     stopped = bench(built("prints"), built(), tmp_path / "run.json", "--processes", "50", "--rounds", "10")
-    wait_for(lambda: (tmp_path / "run.json").exists(), stopped)
-    wait_for(lambda: bool(workers(stopped.pid)), stopped)
-    started = workers(stopped.pid)
+    started = wait_until_written(tmp_path / "run.json", 1, stopped)
     stopped.send_signal(signal.SIGINT)
     said, told = stopped.communicate(timeout=60)
     assert stopped.returncode == 130
     assert said == ""
     assert told.rstrip().endswith("kernelgate: interrupted")
     assert "Traceback" not in told
-    for pid in started:
-        wait_until_ended(pid)
+    wait_for(lambda: not any(map(alive, started)), what="a process outlives the run")
     kept = record.read(tmp_path / "run.json")
     assert kept.run.ended == "cancelled"
     assert set(first(kept).samples_us) == {"base", "head", "reference"}

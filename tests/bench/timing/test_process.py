@@ -19,30 +19,11 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system.worker import Ready
-from kernelgate.bench.timing import case_timing, paired, pool, process, verifier, worker
+from kernelgate.bench.timing import case_timing, paired, pool, process, protocol, verifier, worker
 from kernelgate.bench.timing.case_timing import CaseResult, ProcessError, Runner, Team
 from kernelgate.bench.timing.hold import IN_A_ROW
 from kernelgate.bench.timing.pool import Arena, SharingError
 from kernelgate.bench.timing.process import Turn
-from kernelgate.bench.timing.protocol import (
-    BatchDone,
-    CaseChecked,
-    CaseDone,
-    CaseOpened,
-    CasePrepared,
-    CheckCalls,
-    Checked,
-    Copy,
-    Finish,
-    Memory,
-    OpenCase,
-    PlanCalls,
-    Planned,
-    PrepareCase,
-    ProbeReading,
-    Start,
-    TimingRequest,
-)
 from tests import registered
 from tests.bench.in_process import ThreadWorker
 from tests.bench.machine import CPU
@@ -156,7 +137,7 @@ def test_a_measured_process_is_told_neither_seeds_nor_what_is_right(
     secrets: list[str] = []
     asked_case = process.asked_case
 
-    def asking(setup: Any, *words: Any) -> PrepareCase:
+    def asking(setup: Any, *words: Any) -> protocol.PrepareCase:
         asked = asked_case(setup, *words)
         secrets.extend([setup.secret, asked.seed])
         return asked
@@ -180,8 +161,9 @@ def test_a_measured_process_is_told_neither_seeds_nor_what_is_right(
         assert all(number == int(number) for number in numbers_in(samples)), "no value of any tensor"
     assert secrets[0] not in bench.path.read_text()
     answers = [set(json.loads(line)) for line in overheard.answered[process.VERIFIER]]
-    told = [names for names in answers if names not in (set(CasePrepared.model_fields), set(CaseChecked.model_fields))]
-    assert {frozenset(names) for names in told} == {frozenset({"probed"}), frozenset(Planned.model_fields)}
+    at_the_ends = [set(kind.model_fields) for kind in (protocol.CasePrepared, protocol.CaseChecked)]
+    told = [names for names in answers if names not in at_the_ends]
+    assert {frozenset(names) for names in told} == {frozenset({"probed"}), frozenset(protocol.Planned.model_fields)}
 
 
 def test_a_process_imports_ahead_what_its_own_sides_will_import_and_no_other_ones(
@@ -260,7 +242,7 @@ def test_where_memory_cannot_be_shared_the_verifier_works_in_the_measured_proces
     assert not pool._LOCAL, "it is freed"
 
 
-def cannot_map(shared: Memory) -> Ready:
+def cannot_map(shared: protocol.Memory) -> Ready:
     raise SharingError(f"no peer may map {shared.bytes} bytes")
 
 
@@ -273,7 +255,7 @@ def test_a_measured_process_that_says_it_cannot_map_memory_is_not_believed(
     part, refusals = bench.against("pass", ROWS), iter(range(9))
     opens = worker.Worker._open
 
-    def refuses(self: Any, asked: OpenCase) -> CaseOpened:
+    def refuses(self: Any, asked: protocol.OpenCase) -> protocol.CaseOpened:
         if next(refusals) == 0:
             raise SharingError("no peer may map it")
         return opens(self, asked)
@@ -317,7 +299,7 @@ def test_each_case_of_the_witness_has_both_sides_each_in_a_process_of_its_own(
     assert [one.id for one in done.processes[1:]] == ["witness", "witness-2"]
     assert all(sorted(one.loaded) == ["base", "head"] for one in done.processes[1:])
     requests = [json.loads(line) for line in overheard.sent[process.WORKER] if '"libraries"' in line]
-    held = [sorted(side for side, _ in TimingRequest.model_validate(one).libraries) for one in requests]
+    held = [sorted(side for side, _ in protocol.TimingRequest.model_validate(one).libraries) for one in requests]
     assert held[0] == ["base", "head"], "the paired comparison"
     assert sorted(held[1:]) == [["base"]] * 2 + [["head"]] * 2
     taken = done.processes[1]
@@ -407,30 +389,32 @@ class Blind(Runner):
 
     def ask(self, asked: Any, kind: Any) -> Any:  # noqa: ARG002
         clock = self.clock
-        if isinstance(asked, PrepareCase):
+        if isinstance(asked, protocol.PrepareCase):
             clock.fresh_calls = asked.fresh_calls
             return SimulatedProcess({}, slots=20).samples().prepared
-        if isinstance(asked, PlanCalls):
+        if isinstance(asked, protocol.PlanCalls):
             self.heard.append(("plan", asked.count, asked.inputs))
-            return Planned(windows=tuple(range(asked.count)), slots=tuple(range(asked.count)))
-        if isinstance(asked, Copy):
+            return protocol.Planned(windows=tuple(range(asked.count)), slots=tuple(range(asked.count)))
+        if isinstance(asked, protocol.Copy):
             clock.now += self.copying_us / 1e6
-            return BatchDone(queued_us=self.queued_us(clock.calls))
-        if isinstance(asked, Start):
+            return protocol.BatchDone(queued_us=self.queued_us(clock.calls))
+        if isinstance(asked, protocol.Start):
             clock.calls = len(asked.calls.windows)
             self.heard.append((self.name, clock.calls, asked.pause_us))
             clock.probed_us = clock.calls * self.call_us
             clock.now += (110 + clock.probed_us + (self.wrong_us if clock.calls > 1 else 0)) / 1e6
             if self.returns and clock.calls:
                 return Ready()
-            return BatchDone(queued_us=self.queued_us(clock.calls, asked.pause_us))
-        if isinstance(asked, CheckCalls):
+            return protocol.BatchDone(queued_us=self.queued_us(clock.calls, asked.pause_us))
+        if isinstance(asked, protocol.CheckCalls):
             assert (len(asked.sides), asked.samples) == (clock.calls, 1)
-            probe = ProbeReading(started_us=0.0, us=clock.probed_us, sm_mhz=None)
-            return Checked(probed=(probe,) if clock.on_gpu else ())
-        answers = {OpenCase: CaseOpened(clock_step_us=0.0, returns=self.returns), Finish: CaseDone(autotuned={})}
-        closed = CaseChecked(calls={"base": record.Calls(made=7)}, errors={}, seconds=0.25)
-        return answers.get(type(asked), closed)
+            probe = protocol.ProbeReading(started_us=0.0, us=clock.probed_us, sm_mhz=None)
+            return protocol.Checked(probed=(probe,) if clock.on_gpu else ())
+        if isinstance(asked, protocol.OpenCase):
+            return protocol.CaseOpened(clock_step_us=0.0, returns=self.returns)
+        if isinstance(asked, protocol.Finish):
+            return protocol.CaseDone(autotuned={})
+        return protocol.CaseChecked(calls={"base": record.Calls(made=7)}, errors={}, seconds=0.25)
 
 
 @pytest.mark.parametrize("on_gpu", [True, False], ids=["GPU", "CPU"])

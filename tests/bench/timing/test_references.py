@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from kernelgate.bench.core.errors import KernelgateError, UsageError
+from kernelgate.bench.record import Calls
 from kernelgate.bench.timing import pool, references
 from kernelgate.bench.timing.device import DeviceComparison
 from kernelgate.bench.timing.references import CallError, CallTally, Way
@@ -124,10 +125,13 @@ def test_where_the_oracle_is_slow_two_sets_have_references(tmp_path: Path, monke
         assert case.verifier.references.complete, "where there is time, each set has some"
 
 
+COUNTS = "asked = []\n" + ROWS.replace("return x + y", "self.asked.append(len(x))\n    return x + y")
+"""A card that counts the entries that its oracle is asked for."""
+
+
 def test_the_oracle_is_asked_in_slices_that_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    body = "asked = []\n" + ROWS.replace("return x + y", "self.asked.append(len(x))\n    return x + y")
     monkeypatch.setattr(references, "CHUNK_ELEMENTS", 5 * 16)
-    with verified.opened(verified.write(tmp_path, body), AXES) as case:
+    with verified.opened(verified.write(tmp_path, COUNTS), AXES) as case:
         assert case.verifier.references.complete
         asked: list[int] = getattr(case.kernel, "asked")  # noqa: B009 - of this card alone
         assert max(asked[:-1]) == 5, "the last one is the reference, which is timed whole"
@@ -136,7 +140,7 @@ def test_the_oracle_is_asked_in_slices_that_fit_into_memory(tmp_path: Path, monk
 
 
 OF_INTEGERS = "def outputs(self, case, x, y):\n    return Output(case.M, case.N, dtype='int32')\n"
-OWN_RULE = "def compare(self, case, name, out, expected):\n    return {}\n"
+OWN_RULE = "def compare(self, case, name, out, expected):\n    return bool((out == expected).all())\n"
 BY_INPUTS = """
 def compare(self, case, name, out, expected, inputs, outputs):
     return (outputs[name] - self.oracle(case, **inputs)).abs() <= 1e-3
@@ -147,10 +151,7 @@ BODIES = {
     "integers": (ROWS + OF_INTEGERS, {**AXES, "dtype": "int32"}),
     "infinite": (ROWS.replace("return x + y", "return (x + y) / (y > 0)"), AXES),
     "in place": (ROWS.replace("out=0", "") + "in_place = ['x']\n", AXES),
-    "own rule": (
-        ROWS + "def compare(self, case, name, out, expected):\n    return bool((out == expected).all())\n",
-        AXES,
-    ),
+    "own rule": (ROWS + OWN_RULE, AXES),
     "rule beside inputs": (ROWS + BY_INPUTS, AXES),
     "rule beside the inputs of a set": (SUM + BY_INPUTS, AXES),
 }
@@ -243,12 +244,9 @@ def oracle(self, case, x):
 # Where a part has references
 
 
-@pytest.mark.parametrize("own", ["", OWN_RULE.format("out == expected"), BY_INPUTS])
-def test_where_rows_have_references_the_others_are_not_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str
-) -> None:
-    monkeypatch.setattr(references, "REFERENCE_S", {"cpu": 0.0})
-    monkeypatch.setattr(references, "PROVEN_ELEMENTS", 1)
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize("own", ["", OWN_RULE, BY_INPUTS])
+def test_where_rows_have_references_the_others_are_not_looked_at(tmp_path: Path, own: str) -> None:
     with calls(tmp_path, (ROWS + own, {**AXES, "M": 64}), 1) as (case, planned):
         entries, _ = case.verifier.references.right_of(planned.windows[0])
         assert entries is not None
@@ -267,8 +265,7 @@ def test_a_tally_counts_and_keeps_the_largest_error() -> None:
     tally = CallTally(made=9, repeated=4)
     for error in (CallError(False, 0.25, 0.1), CallError(True, 2.0, 0.3)):
         tally.add(error)
-    calls = tally.calls()
-    assert (calls.made, calls.compared, calls.failed, calls.repeated) == (9, 2, 1, 4)
+    assert tally.calls() == Calls(made=9, compared=2, failed=1, repeated=4)
     assert tally.errors().maximum == 2.0
     assert tally.errors().mean == pytest.approx(0.2)
     tally.add(CallError(True, None))
@@ -278,8 +275,7 @@ def test_a_tally_counts_and_keeps_the_largest_error() -> None:
 
 def test_a_small_case_is_not_judged_by_what_one_call_of_the_oracle_takes(tmp_path: Path) -> None:
     """Which is the same for one entry and for hundreds."""
-    body = "asked = []\n" + ROWS.replace("return x + y", "self.asked.append(len(x))\n    return x + y")
-    with verified.opened(verified.write(tmp_path, body), {**AXES, "M": 1}) as case:
+    with verified.opened(verified.write(tmp_path, COUNTS), {**AXES, "M": 1}) as case:
         asked: list[int] = getattr(case.kernel, "asked")  # noqa: B009 - of this card alone
         assert min(asked[:-1]) >= 100
         assert case.verifier.references.complete

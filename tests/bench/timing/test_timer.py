@@ -12,23 +12,11 @@ from kernelgate.bench.timing import timer
 from kernelgate.bench.timing.timer import Call, Interval, TimedIntervals
 
 
-class Scripted(timer.CpuTimer):
-    """A clock on which each call takes the time that it returns."""
-
-    def measure(self, intervals: Sequence[Interval], meanwhile: Call | None = None) -> TimedIntervals:  # noqa: ARG002
-        times = tuple(float(sum(call() for call in interval.calls)) for interval in intervals)  # type: ignore[misc]
-        return TimedIntervals(times, (), held=True)
-
-    def pause(self, length: int) -> Call:
-        return lambda: 3.0 + 0.5 * (length % 7)
-
-
 def test_the_step_is_the_smallest_difference_seen() -> None:
     assert timer.smallest_step([4.096, 5.12, 7.168, 5.12]) == pytest.approx(1.024)
     assert timer.smallest_step([2.0, 2.0, 2.0]) == pytest.approx(2.0), "above zero"
     assert timer.smallest_step([0.0]) > 0
     assert timer.smallest_step([1.0, 1.0 + 1e-7, 1.5]) == pytest.approx(0.5), "rounding of floats is none"
-    assert timer.clock_step(Scripted()) == pytest.approx(0.5)
 
 
 def test_the_cpu_clock_runs_calls_in_order_and_what_is_around_them_untimed() -> None:
@@ -161,19 +149,3 @@ def test_no_hold_is_long_enough_for_a_call_that_waits_for_the_device(gpu: Simula
     assert clock.measure([Interval((running,))]) == timer.TimedIntervals((2_000,), (), held=True), "the other side's"
     slow = [Interval((gpu.call(60_000, 10),)), Interval((gpu.call(60_000, 10),))]
     assert not any(clock.measure(slow).waits for _ in range(10)), "however slow a host is"
-
-
-@pytest.mark.parametrize(
-    ("queued_us", "times_us", "expected"),
-    [
-        ((10, 30, 60), (5, 5, 5), 50),
-        ((40, 41), (100, 5), 40),
-        ((10, 120), (100, 5), 20),
-        ((), (), 0),
-    ],
-    ids=["the last", "the first", "what the device works off", "nothing"],
-)
-def test_the_head_start_is_that_of_the_interval_that_needs_most(
-    queued_us: tuple[float, ...], times_us: tuple[float, ...], expected: float
-) -> None:
-    assert timer.head_start(queued_us, times_us) == expected

@@ -15,18 +15,8 @@ from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.operands import Inputs, Tensors
 from kernelgate.bench.system import worker
-from kernelgate.bench.timing import pool, verifier
+from kernelgate.bench.timing import pool, protocol, verifier
 from kernelgate.bench.timing.process import VERIFIER
-from kernelgate.bench.timing.protocol import (
-    CaseChecked,
-    CasePrepared,
-    CheckCalls,
-    Checked,
-    CloseCase,
-    PlanCalls,
-    Planned,
-    PrepareCase,
-)
 from kernelgate.bench.timing.references import CallError, References
 from kernelgate.bench.timing.verifier import Verifier
 from tests.bench.timing import verified
@@ -62,8 +52,7 @@ def test_no_two_calls_read_the_same_inputs(case: VerifiedCase) -> None:
     made = 0
     for count in (1, 3, 7, 20, 1, 20, 20, 13, 20, 20):
         count = min(count, case.pool.size.windows)
-        planned = case.plan(count)
-        seen |= {content(case, window, slot) for window, slot in zip(planned.windows, planned.slots, strict=True)}
+        seen |= {content(case, *call) for call in pairs(case.plan(count))}
         made += count
         case.check(("head",) * count)
     assert made > 3 * case.pool.size.windows, "the pool was exhausted several times"
@@ -93,8 +82,7 @@ def test_calls_that_read_inputs_again_are_counted(tmp_path: Path, monkeypatch: p
         sets = case.pool.size.windows
         seen: set[bytes] = set()
         for count in (sets - 1, 5, 2 * sets, 1):
-            planned = case.plan(count)
-            seen |= {content(case, *call) for call in zip(planned.windows, planned.slots, strict=True)}
+            seen |= {content(case, *call) for call in pairs(case.plan(count))}
             case.check(("base",) + ("head",) * (count - 1))
         made = sets - 1 + 5 + 2 * sets + 1
         assert len(seen) <= sets
@@ -117,7 +105,7 @@ def test_another_process_may_read_what_one_has_read(case: VerifiedCase) -> None:
     assert {side: one.repeated for side, one in case.verifier.close().calls.items()} == {"base": 0, "head": 0}
 
 
-def pairs(planned: Planned) -> list[tuple[int, int]]:
+def pairs(planned: protocol.Planned) -> list[tuple[int, int]]:
     return list(zip(planned.windows, planned.slots, strict=True))
 
 
@@ -163,8 +151,7 @@ def test_which_calls_are_compared_depends_on_the_seed(tmp_path: Path, looked_at:
 
 
 def test_what_the_reference_gave_is_not_compared(case: VerifiedCase) -> None:
-    planned = case.plan(9)
-    for window, slot in list(pairs(planned))[1:]:
+    for window, slot in pairs(case.plan(9))[1:]:
         case.work(case.given(window, slot), case.outs(slot), 0)
     assert case.check(("reference",) + ("head",) * 8) == 0
     assert set(case.verifier.close().calls) == {"head"}
@@ -175,8 +162,7 @@ def test_whoever_writes_outside_of_an_output_is_wrong_and_not_its_neighbour(tmp_
     with verified.opened(verified.write(tmp_path, ROWS), {**AXES, "N": 15}) as case:
         place = case.pool.outputs["out"]
         for where in (-4, place.bytes):
-            planned = case.plan(8)
-            for window, slot in zip(planned.windows, planned.slots, strict=True):
+            for window, slot in pairs(case.plan(8)):
                 case.work(case.given(window, slot), case.outs(slot), 0)
             at = place.offset + 3 * place.step + where
             case.written.part(at, 4).view(torch.float32).fill_(float("nan"))
@@ -190,8 +176,7 @@ def test_whoever_writes_outside_of_an_output_is_wrong_and_not_its_neighbour(tmp_
 def test_nobody_but_the_verifier_can_write_to_an_input(tmp_path: Path) -> None:
     with verified.opened(verified.write(tmp_path, ROWS), AXES) as case:
         fd = case.prepared.memory.fd
-        for path in (fd, f"/proc/self/fd/{fd}"):
-            again = os.open(path, os.O_RDWR) if isinstance(path, str) else fd
+        for again in (fd, os.open(f"/proc/self/fd/{fd}", os.O_RDWR)):
             with pytest.raises(PermissionError):
                 mmap.mmap(again, 4096)
             with pytest.raises(PermissionError):
@@ -238,20 +223,21 @@ def test_an_input_that_was_changed_where_memory_cannot_be_sealed_is_said(tmp_pat
         assert "an input was changed" in (disturbed or "an input was changed")
 
 
+def preparing(card: Path, fds: tuple[int, int]) -> protocol.PrepareCase:
+    return protocol.PrepareCase(id="here", card_file=card, axes=AXES, device="cpu", cache_bytes=0, seed="s", fds=fds)
+
+
 @pytest.mark.slow
 def test_a_verifier_that_was_stopped_says_so(tmp_path: Path) -> None:
     """By whoever may: a process of its user, such as the one that is measured."""
     card = verified.write(tmp_path, ROWS)
     with worker.worker_pool() as workers, workers.take(VERIFIER) as one:
         for stopped in (False, True):
-            step = PrepareCase(
-                id="here", card_file=card, axes=AXES, device="cpu", cache_bytes=0, seed="s", fds=workers.fds
-            )
-            one.ask(step, CasePrepared, 60)
+            one.ask(preparing(card, workers.fds), protocol.CasePrepared, 60)
             if stopped:
                 one.pause()
                 one.go_on()
-            closed = one.ask(CloseCase(), CaseChecked, 60)
+            closed = one.ask(protocol.CloseCase(), protocol.CaseChecked, 60)
             assert ("the verifier was stopped" in (closed.disturbed or "")) == stopped
 
 
@@ -302,20 +288,17 @@ def test_a_verifier_answers_one_case_after_the_other(tmp_path: Path) -> None:
     card = verified.write(tmp_path, ROWS)
     with worker.memory_file() as read, worker.memory_file() as written:
         with pytest.raises(KernelgateError, match="no case is prepared"):
-            asked.answer(PlanCalls(count=1))
+            asked.answer(protocol.PlanCalls(count=1))
         for _ in range(2):
-            step = PrepareCase(
-                id="here", card_file=card, axes=AXES, device="cpu", cache_bytes=0, seed="s", fds=(read, written)
-            )
-            assert isinstance(asked.answer(step), CasePrepared)
-            assert isinstance(asked.answer(PlanCalls(count=2)), Planned)
-            assert asked.answer(CheckCalls(sides=("head", "head"), busy_us=1.0)) == Checked()
-            closed = asked.answer(CloseCase())
-            assert isinstance(closed, CaseChecked)
+            assert isinstance(asked.answer(preparing(card, (read, written))), protocol.CasePrepared)
+            assert isinstance(asked.answer(protocol.PlanCalls(count=2)), protocol.Planned)
+            assert asked.answer(protocol.CheckCalls(sides=("head", "head"), busy_us=1.0)) == protocol.Checked()
+            closed = asked.answer(protocol.CloseCase())
+            assert isinstance(closed, protocol.CaseChecked)
             assert closed.calls["head"].failed == 1
             assert closed.seconds > 0
             with pytest.raises(KernelgateError, match="no case is prepared"):
-                asked.answer(CloseCase())
+                asked.answer(protocol.CloseCase())
 
 
 def test_two_probes_tell_how_long_it_took_and_on_one_multiprocessor_the_clock() -> None:
