@@ -31,8 +31,10 @@ def test_resolve(repo: Path) -> None:
 
 
 def test_resolve_a_ref_that_does_not_exist(repo: Path) -> None:
-    with pytest.raises(KernelgateError, match=r"has no commit 'nope': check the name, or run `git fetch`"):
-        subject.resolve(repo, "nope")
+    """Nor is one that looks like an option."""
+    for ref in ("nope", "--all"):
+        with pytest.raises(KernelgateError, match=rf"has no commit '{ref}': check the name, or run `git fetch`"):
+            subject.resolve(repo, ref)
     git(repo, "update-ref", "refs/remotes/origin/nope", "HEAD")
     with pytest.raises(KernelgateError, match=r"has no commit 'nope': origin/nope is there$"):
         subject.resolve(repo, "nope")
@@ -77,11 +79,6 @@ def test_a_release_is_the_newest_tag_of_the_default_branch_or_what_is_named(repo
     assert subject.release(tmp_path) is None
 
 
-def test_resolve_takes_no_option_for_a_ref(repo: Path) -> None:
-    with pytest.raises(KernelgateError, match="has no commit '--all'"):
-        subject.resolve(repo, "--all")
-
-
 def test_resolve_in_a_shallow_clone(repo: Path, tmp_path: Path) -> None:
     base = git(repo, "rev-parse", "HEAD")
     commit(repo, {"csrc/a": "2"})
@@ -90,12 +87,9 @@ def test_resolve_in_a_shallow_clone(repo: Path, tmp_path: Path) -> None:
         subject.resolve(tmp_path / "shallow", base)
 
 
-def test_resolve_in_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+def test_resolve_without_a_folder_or_without_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KernelgateError, match="nowhere does not exist: name the folder of a git checkout"):
-        subject.resolve(tmp_path / "nowhere", "HEAD")
-
-
-def test_resolve_without_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        subject.resolve(repo / "nowhere", "HEAD")
     monkeypatch.setenv("PATH", "")
     with pytest.raises(KernelgateError, match="git is not on PATH: install it"):
         subject.resolve(repo, "HEAD")
@@ -157,48 +151,27 @@ def test_worktree_is_removed_when_the_block_fails(repo: Path) -> None:
     assert not tree.parent.exists()
 
 
-def test_worktree_needs_no_clean_repository(repo: Path, tmp_path: Path) -> None:
-    """A registered worktree whose folder is gone, and a lock of an index that a killed git left behind."""
-    git(repo, "worktree", "add", "--quiet", "--detach", str(tmp_path / "stale"))
+def test_worktree_of_a_repository_in_any_state(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registered worktree whose folder is gone, another one that is linked, a lock of an index that a killed git left
+    behind, a hook, sources that a sparse checkout leaves out, and the variables of another repository's hook."""
+    commit(repo, {"docs/page": ""})
+    for name in ("stale", "linked"):
+        git(repo, "worktree", "add", "--quiet", "--detach", str(tmp_path / name))
     (tmp_path / "stale" / ".git").unlink()
+    git(repo, "sparse-checkout", "set", "docs")
+    assert not (repo / "csrc").exists()
     (repo / ".git" / "index.lock").touch()
-    with subject.worktree(repo, git(repo, "rev-parse", "HEAD"), ("csrc",)) as tree:
-        assert (tree / "csrc" / "a").exists()
-
-
-def test_worktree_runs_no_hook(repo: Path) -> None:
     hook = repo / ".git" / "hooks" / "post-checkout"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\ntouch {repo}/hooked\n", encoding="utf-8")
     hook.chmod(0o755)
-    with subject.worktree(repo, git(repo, "rev-parse", "HEAD"), ("csrc",)):
-        assert not (repo / "hooked").exists()
-
-
-def test_worktree_of_a_sparse_checkout(repo: Path) -> None:
-    (repo / "docs").mkdir()
-    (repo / "docs" / "page").touch()
-    sha = commit(repo)
-    git(repo, "sparse-checkout", "set", "docs")
-    assert not (repo / "csrc").exists()
-    for path in ("csrc", "."):
-        with subject.worktree(repo, sha, (path,)) as tree:
-            assert (tree / "csrc" / "a").exists()
-
-
-def test_worktree_of_a_linked_worktree(repo: Path, tmp_path: Path) -> None:
-    git(repo, "worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"))
-    with subject.worktree(tmp_path / "linked", subject.resolve(tmp_path / "linked", "HEAD"), ("csrc",)) as tree:
-        assert (tree / "csrc" / "a").exists()
-
-
-def test_worktree_inside_a_hook_of_another_repository(
-    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other.git"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "other-index"))
-    with subject.worktree(repo, subject.resolve(repo, "HEAD"), ("csrc",)) as tree:
-        assert (tree / "csrc" / "a").exists()
+    for checkout in (repo, tmp_path / "linked"):
+        for path in ("csrc", "."):
+            with subject.worktree(checkout, subject.resolve(checkout, "HEAD"), (path,)) as tree:
+                assert (tree / "csrc" / "a").exists()
+    assert not (repo / "hooked").exists()
 
 
 def test_worktree_of_a_commit_without_the_folder(repo: Path) -> None:
@@ -329,12 +302,9 @@ def test_default_base_of_a_shallow_clone_is_not_head_itself(repo: Path, tmp_path
     assert subject.default_base(tmp_path / "shallow") == head
 
 
-def test_default_base_outside_of_git(tmp_path: Path) -> None:
+def test_default_base_outside_of_git_and_before_the_first_commit(tmp_path: Path) -> None:
     with pytest.raises(KernelgateError, match="is not a git repository that can be read"):
         subject.default_base(tmp_path)
-
-
-def test_default_base_before_the_first_commit(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     with pytest.raises(KernelgateError, match="has no commit 'HEAD'"):
         subject.default_base(tmp_path)

@@ -39,13 +39,19 @@ def is_named(pid: int, name: str) -> bool:
     return Path(f"/proc/{pid}/comm").read_text() == f"{name}\n"
 
 
-def test_a_daemon_is_found_ended_and_named(known: frozenset[int], tmp_path: Path) -> None:
-    pid = daemon(tmp_path, "exec sleep 600", "sleep")
-    assert alive(pid)
-    assert orphans.children() - known == {pid}
-    assert orphans.end_new_children(known) == ("sleep",)
-    assert not alive(pid)
-    assert orphans.end_new_children(known) == ()
+def test_a_daemon_is_found_ended_and_named_and_a_known_child_is_spared(known: frozenset[int], tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "600"]) as kept:
+        try:
+            known |= {kept.pid}
+            pid = daemon(tmp_path, "exec sleep 600", "sleep")
+            assert alive(pid)
+            assert orphans.children() - known == {pid}
+            assert orphans.end_new_children(known) == ("sleep",)
+            assert not alive(pid)
+            assert orphans.end_new_children(known) == ()
+            assert kept.poll() is None
+        finally:
+            kept.kill()
 
 
 def test_what_a_daemon_leaves_is_ended_too(known: frozenset[int], tmp_path: Path) -> None:
@@ -57,17 +63,6 @@ def test_what_a_daemon_leaves_is_ended_too(known: frozenset[int], tmp_path: Path
     assert all(map(alive, pids))
     assert orphans.end_new_children(known) == ("sh", "sleep")
     assert not any(map(alive, pids))
-
-
-def test_a_known_child_is_spared(known: frozenset[int], tmp_path: Path) -> None:
-    with subprocess.Popen(["sleep", "600"]) as kept:
-        try:
-            pid = daemon(tmp_path, "exec sleep 600", "sleep")
-            assert orphans.end_new_children(known | {kept.pid}) == ("sleep",)
-            assert not alive(pid)
-            assert kept.poll() is None
-        finally:
-            kept.kill()
 
 
 def test_a_name_with_spaces_and_parentheses(known: frozenset[int], tmp_path: Path) -> None:

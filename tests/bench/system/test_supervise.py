@@ -27,29 +27,33 @@ sleep 1000
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., int]:
-    def call(script: str, limits: TimeLimits = supervise.LIMITS, lines: list[str] | None = None) -> int:
-        heard = [] if lines is None else lines
+    def call(script: str, on_line: Callable[[str], None] = str, limits: TimeLimits = supervise.LIMITS) -> int:
         return supervise.run(
             ["bash", "-c", script],
             cwd=tmp_path,
             env=os.environ,
             limits=limits,
-            on_line=heard.append,
-            on_silence=lambda seconds: heard.append(f"silent {seconds:.1f}"),
+            on_line=on_line,
+            on_silence=lambda seconds: on_line(f"silent {seconds:.1f}"),
         )
 
     return call
 
 
+def stubborn(folder: Path) -> list[int]:
+    """The processes that STUBBORN has started."""
+    return [int((folder / name).read_text(encoding="utf-8")) for name in ("grandchild", "other_group")]
+
+
 def test_gives_each_line_and_the_exit_code(run: Callable[..., int]) -> None:
     lines: list[str] = []
-    assert run("echo one; echo two >&2; printf 'three\\xff'; exit 7", lines=lines) == 7
+    assert run("echo one; echo two >&2; printf 'three\\xff'; exit 7", lines.append) == 7
     assert lines == ["one", "two", "three�"]
 
 
 def test_says_when_nothing_is_heard(run: Callable[..., int]) -> None:
     lines: list[str] = []
-    run("echo before; sleep 0.9; echo after", TimeLimits(silence_s=0.3, total_s=60), lines)
+    run("echo before; sleep 0.9; echo after", lines.append, TimeLimits(silence_s=0.3, total_s=60))
     before, first, second, *_, after = lines
     assert (before, after) == ("before", "after")
     assert float(first.removeprefix("silent ")) >= 0.3
@@ -62,13 +66,14 @@ def test_ends_the_whole_session_past_the_limit(
     monkeypatch.setattr(orphans, "GRACE_S", 0.2)
     lines: list[str] = []
     with pytest.raises(TimeoutError):
-        run(STUBBORN, TimeLimits(silence_s=60, total_s=2), lines)
+        run(STUBBORN, lines.append, TimeLimits(silence_s=60, total_s=2))
     assert lines == ["ready"]
-    for name in ("grandchild", "other_group"):
-        assert not alive(int((tmp_path / name).read_text(encoding="utf-8")))
+    assert not any(map(alive, stubborn(tmp_path)))
 
 
-def test_ends_the_session_when_the_caller_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ends_the_session_when_the_caller_fails(
+    run: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ctrl-C is such a failure: KeyboardInterrupt rises where the caller happens to be."""
     monkeypatch.setattr(orphans, "GRACE_S", 0.2)
 
@@ -76,16 +81,8 @@ def test_ends_the_session_when_the_caller_fails(tmp_path: Path, monkeypatch: pyt
         raise KeyboardInterrupt(line)
 
     with pytest.raises(KeyboardInterrupt, match="ready"):
-        supervise.run(
-            ["bash", "-c", STUBBORN],
-            cwd=tmp_path,
-            env=os.environ,
-            limits=supervise.LIMITS,
-            on_line=interrupted,
-            on_silence=lambda _: None,
-        )
-    for name in ("grandchild", "other_group"):
-        assert not alive(int((tmp_path / name).read_text(encoding="utf-8")))
+        run(STUBBORN, on_line=interrupted)
+    assert not any(map(alive, stubborn(tmp_path)))
 
 
 def test_a_killed_caller_leaves_nothing_running(tmp_path: Path) -> None:
@@ -100,14 +97,13 @@ def test_a_killed_caller_leaves_nothing_running(tmp_path: Path) -> None:
         assert caller.stdout is not None
         assert caller.stdout.readline() == "ready\n"
         caller.kill()
-    left = [int((tmp_path / name).read_text(encoding="utf-8")) for name in ("grandchild", "other_group")]
-    wait_for(lambda: not any(map(alive, left)), what="one of them runs on")
+    wait_for(lambda: not any(map(alive, stubborn(tmp_path))), what="one of them runs on")
 
 
 def test_a_line_without_an_end_comes_in_pieces(run: Callable[..., int]) -> None:
     """Rather than all at once, after each piece was copied as often as others followed."""
     lines: list[str] = []
-    run("head -c 1000000 /dev/zero | tr '\\0' x; echo; echo after", lines=lines)
+    run("head -c 1000000 /dev/zero | tr '\\0' x; echo; echo after", lines.append)
     assert "".join(lines) == "x" * 1_000_000 + "after"
     assert lines[-1] == "after"
     assert max(map(len, lines)) <= 4 * supervise.MAX_LINE
