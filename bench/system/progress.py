@@ -54,25 +54,18 @@ def expected_s(stepped_s: float, current_s: float, done: int, total: int) -> flo
 
 @contextmanager
 def _bar(label: str, total: int, alike: bool) -> Iterator[Advance]:
+    from rich import progress as bars
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        *([TextColumn("left about"), TimeRemainingColumn()] if alike else []),
-        TextColumn("{task.fields[step]}"),
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TimeElapsedColumn(),
+        *([bars.TextColumn("left about"), bars.TimeRemainingColumn()] if alike else []),
+        bars.TextColumn("{task.fields[step]}"),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with bars.Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(label, total=total, step="")
         yield lambda step: progress.update(task, advance=1, step=step)
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from statistics import median
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
@@ -81,17 +81,6 @@ class NotSharedError(Exception):
         """A measured process may say anything."""
 
 
-class Asked(Protocol):
-    """The verifier, or a measured process and the sides that it holds: what answers messages, wherever that runs."""
-
-    name: str
-    sides: tuple[record.Side, ...]
-    returns: bool
-    """Whether some calls of the case return new tensors."""
-
-    def ask(self, message: Message, kind: type[A]) -> A: ...
-
-
 @dataclass(eq=False)
 class Runner:
     """A process, led step by step: the verifier, or a measured process and the sides that it holds."""
@@ -101,6 +90,7 @@ class Runner:
     patience_s: float
     sides: tuple[record.Side, ...] = ()
     returns: bool = False
+    """Whether some calls of the case return new tensors."""
     rests: bool = False
 
     def rest(self) -> None:
@@ -144,8 +134,8 @@ class Runner:
 
 @dataclass(frozen=True)
 class Team:
-    verifier: Asked
-    measured: tuple[Asked, ...]
+    verifier: Runner
+    measured: tuple[Runner, ...]
     quiet: Callable[[], AbstractContextManager[None]] = nullcontext
     """While it lasts, processes that start beside this team take nothing of the machine."""
 
@@ -211,7 +201,7 @@ class CaseSamples:
     def call_us(self) -> dict[record.Side, float]:
         return {side: median(times) for side, times in self.calls_us.items()}
 
-    def sides(self, measured: Asked) -> tuple[record.Side, ...]:
+    def sides(self, measured: Runner) -> tuple[record.Side, ...]:
         return (*measured.sides, "reference") if self.reference and "head" in measured.sides else measured.sides
 
 
@@ -233,7 +223,7 @@ def batches(calls: Sequence[int], slots: int, queue_length: int) -> Iterator[tup
 
 
 def batch(
-    team: Team, case: CaseSamples, measured: Asked, samples: Sequence[tuple[record.Side, int]], how: Batch
+    team: Team, case: CaseSamples, measured: Runner, samples: Sequence[tuple[record.Side, int]], how: Batch
 ) -> list[Sample]:
     """Times samples in turn, each a side and its number of calls, each call on inputs and an output of its own. Made
     again, on other inputs, where the host could not queue it in time. Empty where graphs cannot be captured.
@@ -353,7 +343,7 @@ def warm_up(team: Team, case: CaseSamples, seconds: float, pause_when_capped: bo
     case.readings.clear()
 
 
-def _warmed(team: Team, case: CaseSamples, measured: Asked, seconds: float) -> dict[record.Side, float]:
+def _warmed(team: Team, case: CaseSamples, measured: Runner, seconds: float) -> dict[record.Side, float]:
     """The time of one call of each side."""
     how = Batch(what="warming up")
     sides = case.sides(measured)
@@ -403,7 +393,7 @@ def time_rounds(team: Team, case: CaseSamples, rounds: int, turned: Callable[[],
         turned()
 
 
-def _turn(team: Team, case: CaseSamples, measured: Asked, rounds: int) -> None:
+def _turn(team: Team, case: CaseSamples, measured: Runner, rounds: int) -> None:
     how = Batch(what="timing")
     order: list[tuple[record.Side, int]] = []
     for number in range(rounds):

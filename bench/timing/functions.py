@@ -10,13 +10,12 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import torch
-from pydantic import BaseModel, TypeAdapter
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError
@@ -27,9 +26,9 @@ from kernelgate.bench.kernel.operands import NAMES, Bound, Inputs, Tensors
 from kernelgate.bench.kernel.triton_runtime import SharedCache
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import environment, lock, nvml
-from kernelgate.bench.system.worker import Doing, Leader, Message
+from kernelgate.bench.system.worker import Message
 from kernelgate.bench.timing import case_timing, protocol, timer
-from kernelgate.bench.timing.case_timing import Team
+from kernelgate.bench.timing.case_timing import Runner, Team
 from kernelgate.bench.timing.process import cache_bytes
 from kernelgate.bench.timing.verifier import Verifier
 from kernelgate.bench.timing.worker import Worker
@@ -38,7 +37,6 @@ CARD: Final = "functions"
 CARD_FILE: Final = Path("functions")
 """Under which the verifier has the functions' card, in place of a file."""
 A = TypeVar("A", bound=Message)
-M = TypeVar("M", bound=BaseModel)
 
 
 def timed(
@@ -198,26 +196,8 @@ class BoundFunction(Bound):
         return lambda: call(function, given)
 
 
-@dataclass
-class _Answers(Leader):
-    """What the worker sends, kept here instead of written to a pipe."""
-
-    sent: list[BaseModel] = field(default_factory=list)
-
-    def send(self, message: BaseModel) -> None:
-        if not isinstance(message, Doing):
-            self.sent.append(message)
-
-    def receive(self, kind: type[M] | TypeAdapter[M]) -> M:
-        raise NotImplementedError("nothing is asked of this process that waits for a word in between")
-
-
-class InProcess:
+class InProcess(Runner):
     """A measured process and its verifier, both of them this process."""
-
-    name = "this process"
-    sides: tuple[record.Side, ...] = ("base", "head")
-    returns: bool = True
 
     def __init__(
         self,
@@ -227,23 +207,21 @@ class InProcess:
         source: nvml.Source,
     ) -> None:
         clock = timer.timer(device)
-        request = protocol.TimingRequest(card=CARD, card_file=CARD_FILE, device=device, uuid=None, libraries=())
-        self._answers = _Answers()
-        self._worker = Worker(
-            request=request,
+        self.name, self.sides = "this process", ("base", "head")
+        self._calls = Worker(
+            request=protocol.TimingRequest(card=CARD, card_file=CARD_FILE, device=device, uuid=None, libraries=()),
             judge=kernel,
             bound={side: BoundFunction(kernel, function) for side, function in functions.items()},
             timer=clock,
             clock_step_us=timer.clock_step(clock),
             cache=SharedCache(None),
-            leader=self._answers,
+            tell=lambda _: None,
             read=source,
             verifier=Verifier({CARD_FILE: kernel}),
         )
 
     def ask(self, message: Message, kind: type[A]) -> A:
-        self._worker.answer(protocol.WORKER_STEP.validate_python(message))
-        answer = self._answers.sent.pop()
+        answer = self._calls.answer(protocol.WORKER_STEP.validate_python(message))
         if not isinstance(answer, kind):
             raise TypeError(f"{type(message).__name__} was answered by {type(answer).__name__}")
         return answer

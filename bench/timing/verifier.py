@@ -293,21 +293,23 @@ def _probed(words: Sequence[int], first: int) -> protocol.ProbeReading:
 
 
 class Verifier:
-    def __init__(self, cards: Mapping[Path, Kernel] = {}, stops: Callable[[], int] = lambda: 0) -> None:
-        """`cards`: those that need not be read from their files. `stops`: as of a CaseVerifier."""
-        self._cards, self._stops = dict(cards), stops
+    def __init__(
+        self,
+        cards: Mapping[Path, Kernel] = {},
+        stops: Callable[[], int] = lambda: 0,
+        tell: Callable[[Doing], None] = lambda _: None,
+    ) -> None:
+        """`cards`: those that need not be read from their files. `stops`: as of a CaseVerifier. `tell`: who hears what
+        is done next."""
+        self._cards, self._stops, self._tell = dict(cards), stops, tell
         self._case: CaseVerifier | None = None
         self._tried: memory.Arena | None = None
         self._ways: dict[tuple[object, ...], Way | None] = {}
 
-    def serve(self, message: protocol.ToVerifier, leader: Leader) -> None:
-        if isinstance(message, PrepareCase):
-            leader.send(Doing(doing=f"drawing inputs of {message.id} and asking the oracle about them"))
-        leader.send(self.answer(message))
-
     def answer(self, message: protocol.ToVerifier) -> Message:
         """Raises KernelgateError where a card's own code fails, SharingError where memory cannot be shared."""
         if isinstance(message, PrepareCase):
+            self._tell(Doing(doing=f"drawing inputs of {message.id} and asking the oracle about them"))
             key = (message.card_file, tuple(message.axes.items()), message.fresh_calls is not None)
             card = self._cards.get(message.card_file) or loading.load(message.card_file)
             self._cards[message.card_file] = card
@@ -345,6 +347,6 @@ def cpu_threads(cores: int) -> int:
 def verify(leader: Leader) -> None:
     orphans.keep_private()  # references and seeds are in here
     torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
-    verifier = Verifier(stops=orphans.watch_stops())
+    verifier = Verifier(stops=orphans.watch_stops(), tell=leader.send)
     while True:
-        verifier.serve(leader.receive(protocol.VERIFIER_STEP), leader)
+        leader.send(verifier.answer(leader.receive(protocol.VERIFIER_STEP)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -72,34 +72,32 @@ class Worker:
     timer: Timer
     clock_step_us: float
     cache: SharedCache
-    leader: Leader
+    tell: Callable[[Doing], None]
+    """Who hears what is done next."""
     read: nvml.Source
+    verifier: Verifier
     case: OpenedCase | None = None
-    verifier: Verifier = field(default_factory=Verifier)
     called: set[record.Side] = field(default_factory=set)
 
     @property
     def on_gpu(self) -> bool:
         return self.request.device == "cuda"
 
-    def answer(self, message: protocol.ToWorker) -> None:
+    def answer(self, message: protocol.ToWorker) -> Message:
         if isinstance(message, protocol.OpenCase):
-            self.leader.send(self._open(message))
-        elif not isinstance(message, Batch | Start | protocol.Copy | protocol.Finish):
-            self.verifier.serve(message, self.leader)
-        elif self.case is None:
+            return self._open(message)
+        if not isinstance(message, Batch | Start | protocol.Copy | protocol.Finish):
+            return self.verifier.answer(message)
+        if self.case is None:
             raise KernelgateError("no case is open")
-        elif isinstance(message, Batch):
-            self.leader.send(self._batch(self.case, message))
-        elif isinstance(message, Start):
-            self.leader.send(self._start(self.case, message))
-        elif isinstance(message, protocol.Copy):
-            self.leader.send(self._end(self.case))
-        else:
-            self.leader.send(self._finish(self.case))
+        if isinstance(message, Batch):
+            return self._batch(self.case, message)
+        if isinstance(message, Start):
+            return self._start(self.case, message)
+        return self._finish(self.case) if isinstance(message, protocol.Finish) else self._end(self.case)
 
     def _open(self, asked: protocol.OpenCase) -> protocol.CaseOpened:
-        self.leader.send(Doing(doing=f"mapping the inputs of {asked.id}"))
+        self.tell(Doing(doing=f"mapping the inputs of {asked.id}"))
         outs = tuple(asked.prepared.outputs)
         returns = any(bound.returns(outs) for bound in self.bound.values())
         read, written = (memory.open_shared(one) for one in (asked.prepared.memory, asked.prepared.written))
@@ -186,7 +184,7 @@ class Worker:
         if new:
             self.called.add(new)
             what = f"calling {new} for the first time on"
-        self.leader.send(Doing(doing=f"{what} {case.id}"))
+        self.tell(Doing(doing=f"{what} {case.id}"))
 
     def _start(self, case: OpenedCase, asked: Start) -> Message:
         """All calls, and then the answer: somebody else holds the clock. On a GPU they wait until all are queued."""
@@ -294,11 +292,12 @@ def make_calls(request: TimingRequest, leader: Leader) -> None:
                 leader.send(Doing(doing=f"loading {side}", loading=True))
                 bound[side] = operands.bind(at.read(), judge, side)
             with nvml.readings(request.device, request.uuid) as source:
-                worker = Worker(request, judge, dict(sorted(bound.items())), timer, step_us, cache, leader, source)
+                by_side, verifier = dict(sorted(bound.items())), Verifier(tell=leader.send)
+                worker = Worker(request, judge, by_side, timer, step_us, cache, leader.send, source, verifier)
                 leader.send(Ready())
                 gc.freeze()
                 gc.disable()  # a collection takes as long as a whole sample; cases are collected when they end
                 while True:
-                    worker.answer(leader.receive(protocol.WORKER_STEP))
+                    leader.send(worker.answer(leader.receive(protocol.WORKER_STEP)))
     except Exception as error:
         raise loading.error_message(error) from None
