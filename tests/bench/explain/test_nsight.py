@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from kernelgate.bench.build.library import Library, Manifest, Sides
+from kernelgate.bench.core.errors import NoDeviceError
 from kernelgate.bench.explain import nsight
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
-from kernelgate.bench.explain.nsight import Options, ProfilingJob, ProfilingResult
+from kernelgate.bench.explain.nsight import Options, Profiler, ProfilingJob, ProfilingResult
 from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.cards import ChosenCase
-from kernelgate.bench.record import KernelFacts
+from kernelgate.bench.record import KernelFacts, Note, Profile, RunRecord
 from kernelgate.bench.system import cuda_tools
 from tests import faulty
 
@@ -35,17 +36,9 @@ echo "$asked" > "$report.asked"
 """
 
 
-def library(folder: Path, *kernels: str) -> Library:
-    manifest = Manifest(
-        card="attention",
-        namespace="n",
-        sha=None,
-        targets=("sm_90",),
-        key="k",
-        seconds=1.0,
-        sha256="0",
-        kernels=tuple(KernelFacts(target="sm_90", name=name) for name in kernels),
-    )
+def library(folder: Path, *kernels: str, missing: str | None = None) -> Library:
+    facts = tuple(KernelFacts(target="sm_90", name=name) for name in kernels)
+    manifest = Manifest.model_construct(targets=("sm_90",), kernels=facts, facts_missing=missing)
     return Library(folder, manifest, cached=True)
 
 
@@ -124,18 +117,13 @@ def test_ncu_is_asked_for_the_kernels_of_one_call_with_the_clocks_left_alone(
 
 
 @pytest.mark.parametrize(
-    ("asked", "of_card", "kernels", "pattern"),
-    [
-        ("mine", "card's", ("a",), "mine"),
-        (None, "card's", ("a",), "card's"),
-        (None, None, ("a",), None),
-    ],
+    ("asked", "of_card", "pattern"), [("mine", "card's", "mine"), (None, "card's", "card's"), (None, None, None)]
 )
 def test_which_kernels_are_meant(
-    tmp_path: Path, options: Options, asked: str | None, of_card: str | None, kernels: tuple[str, ...], pattern: str
+    tmp_path: Path, options: Options, asked: str | None, of_card: str | None, pattern: str
 ) -> None:
     """Those that the command names, else the card, else all that a call launches."""
-    job = ProfilingJob(chosen(kernel=of_card), "head", library(tmp_path, *kernels))
+    job = ProfilingJob(chosen(kernel=of_card), "head", library(tmp_path, "a"))
     asked_for = replace(options, kernel=asked)
     assert job.pattern(asked_for) == pattern
     words = nsight.command(Path("ncu"), tmp_path / "report", asked_for, job.pattern(asked_for))
@@ -205,3 +193,35 @@ def test_the_longest_of_the_librarys_own_launches_speaks_for_the_call() -> None:
     many = [launch("one of many", 2.0)] * nsight.MAX_KERNELS
     assert of_call(*many) == {"duration_us": 2.0, "kernel": "one of many"}, "they may not be all"
     assert of_call(*many, own="longest") is None, "it may be among the others"
+
+
+# The record
+
+
+def test_without_a_gpu_nothing_is_profiled(tmp_path: Path, sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_gpu() -> tuple[int, int]:
+        raise NoDeviceError("none")
+
+    monkeypatch.setattr(nsight, "only_gpu", no_gpu)
+    with nsight.profiling({"attention": sides}, [chosen()], tmp_path) as profiler:
+        assert profiler is None
+        assert nsight.with_profiles(RunRecord(), {"attention": sides}, profiler) == RunRecord()
+
+
+def test_what_is_missing_is_noted_and_the_rest_stands(
+    tmp_path: Path, sides: Sides, options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = (Profile(case="case", side="head", metrics={"duration_us": 1.0}),)
+    why = "no profile of base at case: why"
+    monkeypatch.setattr(nsight, "profiled", lambda *_: ProfilingResult(made, (why,)))
+    before = Note(text="before")
+    both = {"attention": replace(sides, base=library(tmp_path, missing="cuobjdump is missing"))}
+    found = nsight.with_profiles(RunRecord(notes=(before,)), both, Profiler((), options, None))
+    assert (found.profile, [(note.code, note.text) for note in found.notes]) == (
+        made,
+        [
+            ("note", "before"),
+            ("no_static_analysis", "no static analysis of base: cuobjdump is missing"),
+            ("no_profile", why),
+        ],
+    )
