@@ -18,15 +18,8 @@ from kernelgate.bench.timing import worker
 from tests.bench import driver
 from tests.miniature import SCALE_CARD
 
-PROPERTIES = SimpleNamespace(
-    name="NVIDIA L4",
-    major=8,
-    minor=9,
-    uuid="0",
-    total_memory=24 << 30,
-    multi_processor_count=58,
-    L2_cache_size=48 << 20,
-)
+SIZES = {"total_memory": 24 << 30, "multi_processor_count": 58, "L2_cache_size": 48 << 20}
+PROPERTIES = SimpleNamespace(name="NVIDIA L4", major=8, minor=9, uuid="0", **SIZES)
 
 
 def machine(root: Path) -> None:
@@ -56,18 +49,12 @@ def test_a_torch_that_does_not_start_is_one_sentence(tmp_path: Path, monkeypatch
 
 
 def test_the_driver_adds_what_torch_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver.install(
-        monkeypatch,
-        nvmlDeviceGetEnforcedPowerLimit=lambda _: 72_500,
-        nvmlDeviceGetEccMode=lambda _: [1, 0],
-        nvmlDeviceGetMigMode=lambda _: [0, 1],
-        nvmlDeviceGetMaxPcieLinkGeneration=lambda _: 4,
-        nvmlDeviceGetMaxPcieLinkWidth=lambda _: 16,
-    )
+    modes = {"nvmlDeviceGetEccMode": lambda _: [1, 0], "nvmlDeviceGetMigMode": lambda _: [0, 1]}
+    driver.install(monkeypatch, nvmlDeviceGetEnforcedPowerLimit=lambda _: 72_500, **modes)
     found = environment.gpu(PROPERTIES)
     assert (found.name, found.compute_capability, found.uuid, found.sm_count) == ("NVIDIA L4", "8.9", "GPU-0", 58)
     assert (found.driver, found.power_limit_w, found.max_sm_mhz, found.max_memory_mhz) == ("580.1", 72.5, 1980, 3201)
-    assert (found.ecc, found.mig, found.pcie) == (True, False, "gen4 x16")
+    assert (found.ecc, found.mig, found.pcie) == (True, False, "gen5 x16")
 
 
 def test_what_the_driver_does_not_offer_is_null(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -315,3 +316,62 @@ def test_default_base_of_an_unrelated_branch(repo: Path) -> None:
     commit(repo)
     with pytest.raises(KernelgateError, match=r"no common commit .* name the base yourself"):
         subject.default_base(repo)
+
+
+# Snapshots
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    return repository(tmp_path / "sources", {"csrc/k.cu": "one\n", "notes.md": "mine\n"})
+
+
+def test_a_change_is_taken_and_taken_back_and_nothing_else_is_touched(sources: Path) -> None:
+    before = subject.take_snapshot(sources, ("csrc/",))
+    (sources / "csrc" / "k.cu").write_text("two\n")
+    (sources / "csrc" / "new.cu").write_text("new\n")
+    (sources / "data.bin").write_bytes(b"large")  # git does not follow it, and it is no source
+    (sources / "notes.md").write_text("mine, and more\n")
+    index = git(sources, "diff", "--cached")
+    taken = subject.take_snapshot(sources, ("csrc/",))
+    patch = sources.parent / "change.patch"
+    patch.write_text(subject.difference(sources, before, taken, ("csrc/",)))
+    assert subject.changed_files(sources, before, taken, ("csrc/",)) == ("csrc/k.cu", "csrc/new.cu")
+    assert git(sources, "show", f"{taken}:csrc/new.cu") == "new"
+    assert "data.bin" not in git(sources, "ls-tree", "--name-only", taken)
+    assert git(sources, "diff", "--cached") == index
+    assert git(sources, "branch", "--all", "--contains", taken) == ""
+    subject.take_back(sources, patch)
+    assert (sources / "csrc" / "k.cu").read_text() == "one\n"
+    assert not (sources / "csrc" / "new.cu").exists()
+    assert (sources / "notes.md").read_text() == "mine, and more\n"
+    assert (sources / "data.bin").exists()
+
+
+def test_a_kept_snapshot_survives_a_collection(sources: Path) -> None:
+    (sources / "csrc" / "k.cu").write_text("two\n")
+    taken = subject.take_snapshot(sources, ("csrc/",))
+    subject.keep_snapshot(sources, "one", "try-1", taken)
+    git(sources, "gc", "--quiet", "--prune=now")
+    assert git(sources, "show", f"{taken}:csrc/k.cu") == "two"
+
+
+def test_what_changed_meanwhile_is_not_written_over(sources: Path) -> None:
+    before = subject.take_snapshot(sources, ("csrc/",))
+    (sources / "csrc" / "k.cu").write_text("two\n")
+    patch = sources.parent / "change.patch"
+    patch.write_text(subject.difference(sources, before, subject.take_snapshot(sources, ("csrc/",)), ("csrc/",)))
+    (sources / "csrc" / "k.cu").write_text("three\n")
+    with pytest.raises(KernelgateError, match="patch does not apply"):
+        subject.take_back(sources, patch)
+    assert (sources / "csrc" / "k.cu").read_text() == "three\n"
+
+
+def test_half_a_merge_is_not_measured(sources: Path) -> None:
+    git(sources, "checkout", "--quiet", "-b", "other")
+    commit(sources, {"csrc/k.cu": "theirs\n"})
+    git(sources, "checkout", "--quiet", "main")
+    commit(sources, {"csrc/k.cu": "ours\n"})
+    subprocess.run(["git", "merge", "other"], cwd=sources, check=False, capture_output=True)
+    with pytest.raises(KernelgateError, match="a merge is under way"):
+        subject.take_snapshot(sources, ("csrc/",))

@@ -45,15 +45,11 @@ def test_a_summary_holds_medians_the_hottest_moment_and_every_reason() -> None:
         Reading(1980, None, 80, 300, max_sm_mhz=1980),
         Reading(1900, 3000, 60, 200, ("gpu_idle", "sw_power_cap")),
     ]
-    assert nvml.telemetry(readings) == record.Telemetry(
-        sm_mhz=1900,
-        max_sm_mhz=1980,
-        memory_mhz=3000,
-        temperature_c=80,
-        power_w=200,
-        throttle_reasons=("gpu_idle", "sw_power_cap"),
-        throttle_shares={"gpu_idle": 1 / 3, "sw_power_cap": 2 / 3},
-    )
+    shares = {"gpu_idle": 1 / 3, "sw_power_cap": 2 / 3}
+    found = nvml.telemetry(readings)
+    assert (found.sm_mhz, found.max_sm_mhz, found.memory_mhz) == (1900, 1980, 3000)
+    assert (found.temperature_c, found.power_w) == (80, 200)
+    assert (found.throttle_reasons, found.throttle_shares) == (tuple(shares), shares)
     assert nvml.telemetry([Reading()]) == record.Telemetry()
     assert nvml.reasons(1 << 3 | 1 << 40) == ("hw_slowdown", f"reason_{1 << 40:#x}"), "a new one keeps its number"
 
@@ -110,13 +106,9 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orphans.subprocess, "Popen", Watchdog)
 
 
-def test_nothing_is_held_that_nobody_asked_for() -> None:
+def test_the_clock_is_held_and_let_go_of_where_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     with nvml.locked_clock("GPU-1", wanted=False) as said:
-        assert said == "default"
-    assert watchdogs == []
-
-
-def test_the_clock_is_held_and_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+        assert (said, watchdogs) == ("default", [])
     asked: list[tuple[int, int]] = []
 
     def lock(_: Any, low: int, high: int) -> None:
