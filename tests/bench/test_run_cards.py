@@ -44,32 +44,31 @@ class CardRepository:
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder = folder
+        self.output = folder / "run.json"
         self.name = "".join(letter if letter.isalnum() else "_" for letter in name)
 
     def card(self, name: str, body: str = BODY) -> Path:
         return registered.write_card(self.folder / ".ci" / "kernels", name, body)
 
-    def library(self, side: str, name: str, code: str = KERNEL, own: Path | None = None) -> None:
-        namespace = f"{self.name}_{side}_{name}"
-        registered.build(self.folder / side / name, namespace, code, name, own)
+    def library(self, side: str, name: str, code: str = KERNEL, own: Path | None = None, **fields: object) -> None:
+        registered.build(self.folder / side / name, f"{self.name}_{side}_{name}", code, name, own, **fields)
 
     def same(self, name: str) -> None:
         """The base's library is the head's."""
         shutil.copytree(self.folder / "head" / name, self.folder / "base" / name)
 
-    def run(self, *words: str) -> tuple[int, RunRecord | None]:
-        output = self.folder / "run.json"
-        output.unlink(missing_ok=True)
-        code = cli.run([*words, "-o", str(output)])
-        return code, record.read(output) if output.exists() else None
+    def run(self, *words: str) -> int:
+        self.output.unlink(missing_ok=True)
+        return cli.run([*words, "-o", str(self.output)])
+
+    @property
+    def made(self) -> RunRecord:
+        return record.read(self.output)
 
     def bench(self, *words: str) -> RunRecord:
-        code, made = self.run(
-            "bench", "--base-library", "base", "--head-library", "head", "--processes=1", "--rounds=6", *words
-        )
-        assert code == 0
-        assert made is not None
-        return made
+        sides = ("--base-library", "base", "--head-library", "head")
+        assert self.run("bench", *sides, "--processes=1", "--rounds=6", *words) == 0
+        return self.made
 
 
 @pytest.fixture
@@ -84,20 +83,21 @@ def codes(made: RunRecord) -> list[tuple[str | None, str]]:
     return [(note.code, note.text) for note in made.notes if note.code not in ("seed", "cpu_cores", "load")]
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Fuzzing
-# ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_card_without_cases_for_this_machine_is_skipped(
+def test_a_card_without_cases_for_this_machine_is_skipped_and_not_timed(
     repo: CardRepository, capsys: pytest.CaptureFixture[str]
 ) -> None:
     repo.card("one", GPU_ONLY)
     repo.library("head", "one")
-    code, made = repo.run("fuzz", "--library", "head", "--seed", "7")
+    assert repo.run("fuzz", "--library", "head", "--seed", "7") == 2
     assert "fuzz one: skipped: the card one has no cases for a machine without a GPU" in capsys.readouterr().out
-    assert made is not None
-    assert (code, [(check.card, check.status) for check in made.checks]) == (2, [("one", "skipped")])
+    assert [(check.card, check.status) for check in repo.made.checks] == [("one", "skipped")]
+    repo.library("base", "one")
+    assert repo.run("bench", "--base-library", "base", "--head-library", "head") == 64
+    assert not repo.output.exists()
+    assert "no card has cases for a CPU" in capsys.readouterr().err
 
 
 IN_PART = BODY.replace("return 2 * x", "assert case.M < 6, 'more than I can tell'\n    return 2 * x")
@@ -124,43 +124,38 @@ def test_every_card_is_fuzzed_and_the_worst_decides_the_exit_code(
 ) -> None:
     repo.card("one", body)
     repo.card("two")
-    registered.build(repo.folder / "head" / "one", f"{repo.name}_one", kernel, "one", torch=torch)
+    repo.library("head", "one", kernel, torch=torch)
     repo.library("head", "two")
-    found, made = repo.run("fuzz", "--library", "head", "--seed", "7")
+    found = repo.run("fuzz", "--library", "head", "--seed", "7")
     [one, two] = capsys.readouterr().out.split("fuzz two: ")
     assert (found, one.startswith("fuzz one: "), says in one) == (code, True, True)
     assert two.startswith("24 of 24 configurations passed")
-    assert made is not None
-    assert [card.name for card in made.cards] == ["one", "two"]
-    assert [bool(check.unjudged) for check in made.checks] == [code == 3, False]
+    assert [card.name for card in repo.made.cards] == ["one", "two"]
+    assert [bool(check.unjudged) for check in repo.made.checks] == [code == 3, False]
 
 
 def test_one_configuration_of_one_card(repo: CardRepository, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("one", "two"):
         repo.card(name)
         repo.library("head", name)
-    code, made = repo.run("fuzz", "--library", "head", "--case", "two/n1")
-    assert code == 0
-    assert made is not None
-    assert [(check.card, [one.id for one in check.results]) for check in made.checks] == [("two", ["n1"])]
+    assert repo.run("fuzz", "--library", "head", "--case", "two/n1") == 0
+    assert [(check.card, [one.id for one in check.results]) for check in repo.made.checks] == [("two", ["n1"])]
     for wrong, says in (
         ("n1", "there are 2 cards: write --case one/n1"),
         ("six/n1", "there is no card six; there are one, two"),
         ("one/n9", "there is no fuzz case n9; there are n0, n1, n2"),
     ):
-        assert repo.run("fuzz", "--library", "head", "--case", wrong) == (64, None)
-        assert says in capsys.readouterr().err
+        assert repo.run("fuzz", "--library", "head", "--case", wrong) == 64
+        assert (says in capsys.readouterr().err, repo.output.exists()) == (True, False)
 
 
 def test_a_library_without_a_card_anywhere(repo: CardRepository, capsys: pytest.CaptureFixture[str]) -> None:
     repo.library("head", "one")
-    assert repo.run("fuzz", "--library", "head")[0] == 3
+    assert repo.run("fuzz", "--library", "head") == 3
     assert "no card says how one is judged" in capsys.readouterr().err
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Timing
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def test_what_is_unchanged_is_not_timed_unless_it_is_asked_for(repo: CardRepository) -> None:
@@ -176,14 +171,6 @@ def test_what_is_unchanged_is_not_timed_unless_it_is_asked_for(repo: CardReposit
     assert [card.name for card in made.cards] == ["one", "two"]
     assert {case.card for case in repo.bench("--same", "--case", "two/m4_fp32").cases} == {"two"}
     assert repo.bench("--case", "two/m4_fp32").processes == (), "a comparison of it could show nothing"
-
-
-def test_cards_without_cases_for_this_machine(repo: CardRepository, capsys: pytest.CaptureFixture[str]) -> None:
-    repo.card("one", GPU_ONLY)
-    repo.library("head", "one")
-    repo.library("base", "one")
-    assert repo.run("bench", "--base-library", "base", "--head-library", "head") == (64, None)
-    assert "no card has cases for a CPU" in capsys.readouterr().err
 
 
 def test_a_workflow_says_whose_card_judged(repo: CardRepository) -> None:
@@ -224,8 +211,7 @@ def test_an_undecided_case_is_timed_up_to_the_policys_limit(
     repo.card("one")
     repo.library("base", "one")
     repo.library("head", "one", KERNEL.replace("2 * x", "x + x"))
-    _, made = repo.run("bench", "--base-library", "base", "--head-library", "head", "--rounds=6", *words)
-    assert made is not None
-    assert [len(case.processes) for case in record.timed_cases(made)] == [limit]
+    repo.run("bench", "--base-library", "base", "--head-library", "head", "--rounds=6", *words)
+    assert [len(case.processes) for case in record.timed_cases(repo.made)] == [limit]
     looks = [stats.look_alpha(0.001, count, 4, limit, 0.5) for count in range(4, limit + 1)]
     assert sum(looks) == pytest.approx(0.001)

@@ -71,11 +71,6 @@ def kernelgate(*words: str) -> int:
     return cli.cli.main(["sanitize", *words], standalone_mode=False) or 0
 
 
-def test_a_card_whose_base_is_the_same_library_is_left_out() -> None:
-    cards = [*about("attention"), *about("other", base="head"), *about("third", base=None)]
-    assert [check.card for check in sanitized(cards)] == ["attention", "third"]
-
-
 def test_what_keeps_one_card_from_being_looked_at_is_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     def check(card: Any, *_: object) -> record.Check:
         if card.name == "attention":
@@ -89,7 +84,12 @@ def test_what_keeps_one_card_from_being_looked_at_is_its_reason(monkeypatch: pyt
     assert sanitize.exit_code([first, second]) == 3
 
 
-def test_a_named_case_is_of_its_card_alone(asked: list[Any]) -> None:
+def test_a_card_whose_base_is_the_same_library_is_left_out_and_a_named_case_is_of_its_card_alone(
+    asked: list[Any],
+) -> None:
+    cards = [*about("attention"), *about("other", base="head"), *about("third", base=None)]
+    assert [check.card for check in sanitized(cards)] == ["attention", "third"]
+    asked.clear()
     case = faulty.card().target.id
     sanitized(about("attention", "other"), f"other/{case}")
     ((name, options),) = asked
