@@ -23,7 +23,7 @@ def try_file(path: Path) -> None:
     """Raises OutputError where `path` could not be written now. Its folder is made; the file itself is left alone."""
     with _refusing(path):
         if not _in_place(path):
-            target = _target(path)
+            target = path.resolve()  # of a link what it leads to, so that the link stays one
             if target.is_dir():
                 raise IsADirectoryError("it is a folder")
             _beside(target, bytes(ROOM)).unlink()
@@ -47,7 +47,7 @@ def write(path: Path, content: str | bytes) -> None:
         if _in_place(path):
             path.write_bytes(data)
             return
-        target = _target(path)
+        target = path.resolve()  # of a link what it leads to, so that the link stays one
         part = _beside(target, data)
         try:
             if target.exists():
@@ -97,11 +97,6 @@ def _in_place(path: Path) -> bool:
         return stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR)
     except FileNotFoundError:
         return False
-
-
-def _target(path: Path) -> Path:
-    """Of a link what it leads to, so that the link stays one."""
-    return path.resolve() if path.is_symlink() else path
 
 
 def _beside(target: Path, data: bytes) -> Path:

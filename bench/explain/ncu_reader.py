@@ -302,10 +302,9 @@ def _hot_spots(action: Any, known: set[str]) -> HotSpots | None:
             sass = _ADDRESS.sub("", " ".join(str(action.sass_by_pc(address) or "").split()))[:MAX_HOT_TEXT]
             stall = _most(states[address])
             instructions.append(HotInstruction(sass=sass, file=file, line=line, samples=count, stall=stall))
-    hottest = sorted(lines.items(), key=lambda one: (-one[1], one[0]))[:MAX_HOT_LINES]
     listed = tuple(
         HotLine(file=place[0], line=place[1], samples=count, stall=_most(line_states[place]))
-        for place, count in hottest
+        for place, count in sorted(lines.items(), key=lambda one: (-one[1], one[0]))[:MAX_HOT_LINES]
     )
     return HotSpots(samples=total, lines=listed, instructions=tuple(instructions))
 

@@ -125,8 +125,7 @@ def ccache_dir_check(value: str) -> MachineCheck:
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     if nearest.is_dir() and os.access(nearest, os.W_OK):
         return passed("CCACHE_DIR", value)
-    found = f"{value} cannot be written"
-    return warning("CCACHE_DIR", found, "export CCACHE_DIR=~/.cache/ccache, or unset CCACHE_DIR")
+    return warning("CCACHE_DIR", f"{value} cannot be written", "export CCACHE_DIR=~/.cache/ccache, or unset CCACHE_DIR")
 
 
 def version_of(name: str) -> str | KernelgateError | None:

@@ -73,8 +73,7 @@ NVIDIA = "0x10de"
 
 def gpu_absent(root: Path, error: NoDeviceError, wanted: bool = False) -> MachineCheck:
     """No GPU is a machine like any other; a GPU without a driver that answers is a broken one."""
-    vendors = [text_of(path) for path in root.glob("sys/bus/pci/devices/*/vendor")]
-    if NVIDIA in vendors:
+    if NVIDIA in map(text_of, root.glob("sys/bus/pci/devices/*/vendor")):
         fix = "install NVIDIA's driver, or load it (sudo modprobe nvidia) and look at dmesg"
         return failed("GPU", f"an NVIDIA GPU is on the bus, but {error}", fix)
     if wanted:

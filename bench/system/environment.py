@@ -161,8 +161,7 @@ def pin_numerics() -> None:
 def changed_numerics() -> str | None:
     """What is set otherwise than `pin` did, such as by a kernel's package that was imported; None where nothing is."""
     now = numerics()
-    pinned = (now.matmul, now.convolution, now.deterministic) == ("ieee", "ieee", True)
-    return None if pinned else now.words
+    return None if (now.matmul, now.convolution, now.deterministic) == ("ieee", "ieee", True) else now.words
 
 
 def numerics() -> record.Numerics:

@@ -128,8 +128,7 @@ def _wait(leader: int, spared: tuple[int, ...]) -> None:
 
 def children() -> frozenset[int]:
     """The processes whose parent this one is."""
-    own = os.getpid()
-    return frozenset(one.pid for one in _processes() if one.parent == own)
+    return frozenset(one.pid for one in _processes() if one.parent == os.getpid())
 
 
 def family(pid: int) -> list[int]:

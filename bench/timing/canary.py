@@ -38,9 +38,8 @@ def in_process() -> RunRecord:
     """One of them, in a fresh process."""
     done = subprocess.run([sys.executable, "-m", __name__], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise KernelgateError(
-            f"the canary ended with {done.returncode}: {done.stderr.strip()[-400:] or 'nothing said'}"
-        )
+        said = done.stderr.strip()[-400:] or "nothing said"
+        raise KernelgateError(f"the canary ended with {done.returncode}: {said}")
     return record.from_json(done.stdout.splitlines()[-1], "the canary's record")
 
 
@@ -64,8 +63,7 @@ def once(device: str, count: int = 0) -> RunRecord:
     timings = tuple(timing.model_copy(update={"card": CANARY}) for one in made for timing in one.processes[0].timings)
     cases = tuple(record.Case(card=CANARY, id=name) for name in pairs)
     process = made[0].processes[0].model_copy(update={"timings": timings})
-    changed = {"cards": (record.Card(name=CANARY),), "cases": cases, "processes": (process,)}
-    return made[0].model_copy(update=changed)
+    return made[0].model_copy(update={"cards": (record.Card(name=CANARY),), "cases": cases, "processes": (process,)})
 
 
 if __name__ == "__main__":

@@ -400,8 +400,8 @@ def _turn(team: Team, case: CaseSamples, measured: Runner, rounds: int) -> None:
         sides = case.sides(measured) if number % REFERENCE_EVERY == 0 else measured.sides
         order += [(side, place) for place, side in enumerate(case.rng.sample(sides, len(sides)))]
     while order:
-        left = [case.repeats(side) for side, _ in order]
-        _, count = next(batches(left, case.prepared.slots, case.queue_length))
+        calls = [case.repeats(side) for side, _ in order]
+        _, count = next(batches(calls, case.prepared.slots, case.queue_length))
         chosen, order = order[:count], order[count:]
         done = batch(team, case, measured, [(side, case.repeats(side)) for side, _ in chosen], how)
         before: record.Side | None = None  # between batches the device does other work

@@ -140,8 +140,7 @@ def run(
     growing.note(Note(code="seed", text=f"seed {plan.how.seed} from process {number} on"), *isolation.notes())
     on_gpu = environment.kind(plan.environment) == "cuda"
     if not on_gpu:
-        text = f"load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores"
-        growing.note(Note(code="load", text=text))
+        growing.note(Note(code="load", text=f"load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores"))
     try:
         with (
             lock.device(plan.environment.device.uuid),
@@ -364,14 +363,12 @@ def _resumed(plan: PairedPlan, skeleton: RunRecord, path: Path) -> tuple[PairedP
     kept = {name: getattr(old, name) for name in parts}
     if known is None:
         kept["environments"] = (*old.environments, here_now)
-    run_ = skeleton.run.model_copy(update={"resumed_from": old.run.id})
-    update = {**kept, "run": run_, "checks": skeleton.checks or old.checks}
-    growing = Growing(skeleton.model_copy(update=update), path)
+    kept |= {"run": skeleton.run.model_copy(update={"resumed_from": old.run.id})}
+    growing = Growing(skeleton.model_copy(update={**kept, "checks": skeleton.checks or old.checks}), path)
     where = f" on another {plan.environment.device.name}" if known is None else ""
     if old.run.ended == "preempted" or where:
         after = " after preemption" if old.run.ended == "preempted" else ""
-        text = f"resumed{after}{where}, from process {len(old.processes) + 1} on"
-        growing.note(Note(code="resumed", text=text))
+        growing.note(Note(code="resumed", text=f"resumed{after}{where}, from process {len(old.processes) + 1} on"))
     return replace(plan, environment=here_now), growing
 
 

@@ -371,8 +371,7 @@ class Alone:
             late.clear()
             return False
         late.append(last)
-        waits = waits_for_device(late)
-        self.hold_us = 0.0 if waits else max(self.hold_us, SPARE * last.longest_us + SPARE_US)
+        self.hold_us = 0.0 if waits_for_device(late) else max(self.hold_us, SPARE * last.longest_us + SPARE_US)
         return True
 
     def contradiction(self, batch_us: float) -> str | None:

@@ -190,10 +190,9 @@ class Worker:
         """All calls, and then the answer: somebody else holds the clock. On a GPU they wait until all are queued."""
         self._tell(case, [asked.calls.side], "timing alone")
         case.told(asked.inputs, asked.moved)
-        lying = zip(asked.calls.windows, asked.calls.slots, strict=True)
         made = [
             case.ready.get((asked.moved, window)) or self._call(case, asked.calls.side, slot, window, slot)
-            for window, slot in lying
+            for window, slot in zip(asked.calls.windows, asked.calls.slots, strict=True)
         ]
         before, after = case.probe_words(0)
         begun_ns = timers.now_ns()

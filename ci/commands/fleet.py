@@ -12,7 +12,6 @@ import click
 from kernelgate.bench import record
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.bench.record import merging
 from kernelgate.bench.system import git, progress
 from kernelgate.ci.commands import options
 from kernelgate.ci.commands.options import OUTPUT, OUTPUT_FOLDER, PATH, Answered, answers, argument
@@ -43,8 +42,8 @@ def merge(records: tuple[Path, ...], output: Path) -> Answered:
 
     Exit codes: 0 merged, 3 they are not of one measurement, 64 usage.
     """
-    made = merging.merged([merging.shard_file(str(path), record.read(path)) for path in records])
-    missing = next((note.text for note in made.notes if note.code == merging.SHARD_MISSING), "")
+    made = record.merged([record.shard_file(str(path), record.read(path)) for path in records])
+    missing = next((note.text for note in made.notes if note.code == record.SHARD_MISSING), "")
     if missing:
         progress.say(missing)
     told = MergeAnswer(str(output), len(records), missing, f"kernelgate compare {output}")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import RecordError
-from kernelgate.bench.record import CaseKey, Check, Environment, RunRecord, Shard, merging
+from kernelgate.bench.record import CaseKey, Check, Environment, RunRecord, Shard
 from kernelgate.ci.judge import completeness
 from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.judge.verdict import judge
@@ -78,7 +78,7 @@ def parts(of: int = 3) -> list[RunRecord]:
 
 
 def put_together(made: list[RunRecord]) -> RunRecord:
-    return merging.merged([merging.shard_file(f"{number}.json", one) for number, one in enumerate(made, 1)])
+    return record.merged([record.shard_file(f"{number}.json", one) for number, one in enumerate(made, 1)])
 
 
 def test_merged_shards_are_judged_as_the_unbroken_record() -> None:
@@ -100,7 +100,7 @@ def test_the_cases_of_a_lost_shard_are_not_measured_and_the_rest_stands() -> Non
     whole, shards = record.read(KEPT), parts()
     lost = {case.key for case in shards[1].cases}
     together = put_together([shards[0], shards[2]])
-    [note] = [note for note in together.notes if note.code == merging.SHARD_MISSING]
+    [note] = [note for note in together.notes if note.code == record.SHARD_MISSING]
     assert note.text.startswith("shard 2/3 is missing: not measured: ")
     assert all(key.id in note.text for key in lost)
     verdicts = {case.key: case for case in judge(together, Policy()).cases}
