@@ -127,15 +127,6 @@ def test_the_record_keeps_its_other_checks_and_gets_this_one_once(
     assert record.read(path).checks == (FUZZED, racing)
 
 
-@pytest.mark.usefixtures("in_repository")
-def test_a_record_that_cannot_be_read_is_said_before_anything_runs(tmp_path: Path, asked: list[Any]) -> None:
-    path = tmp_path / "run.json"
-    path.write_text("{")
-    with pytest.raises(KernelgateError, match="is not a kernelgate"):
-        kernelgate("--record", str(path))
-    assert asked == []
-
-
 def test_the_local_run_looks_as_a_pull_request_does(asked: list[Any]) -> None:
     timed = record.RunRecord(checks=(FUZZED,), environments=(CPU,))
     with worker_pool() as workers:

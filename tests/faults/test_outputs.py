@@ -129,6 +129,7 @@ def test_a_record_that_cannot_be_added_to_stops_a_verb_at_once(
     for words in (
         ["resources", "--record", "run.json"],
         ["profile", "--record", "run.json"],
+        ["sanitize", "--record", "run.json"],
         ["bench", "--fuzz", "run.json"],
     ):
         assert cli.run(words) == 3

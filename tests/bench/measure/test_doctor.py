@@ -15,14 +15,13 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.check import fuzz
-from kernelgate.bench.core.errors import CannotCompileError, KernelgateError, NoDeviceError, OutputError
+from kernelgate.bench.core.errors import CannotCompileError, KernelgateError, NoDeviceError
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.measure import doctor, machine
 from kernelgate.bench.measure.machine import Level, MachineCheck
 from kernelgate.bench.system import nvml
 from kernelgate.bench.system.nvml import GpuFacts, Reading
-from kernelgate.ci.commands import cli
 from tests.bench import driver
 from tests.miniature import SCALE_FILES, repository
 
@@ -199,12 +198,6 @@ def test_a_runner_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     says(checks["torch"], Level.FAILED, "torch does not start here", "make env")
     assert "isolation" in checks
     assert not {"g++", "kernels", "nvcc"} & checks.keys()
-
-
-def test_a_result_that_cannot_be_written_is_known_at_once(tmp_path: Path) -> None:
-    """Before anything is compiled."""
-    with pytest.raises(OutputError):
-        cli.cli.main(["doctor", "-o", str(tmp_path)], standalone_mode=False)
 
 
 def test_versions_are_the_tools_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build import machine_code, toolchain
+from kernelgate.bench.build import machine_code
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.kernel import cards
-from kernelgate.bench.measure import doctor
 from kernelgate.bench.system import git, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 
@@ -75,16 +74,6 @@ def test_a_card(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         KernelgateError, match=r"slow\.py: the card cannot be read: the process did not answer for 10 s .*almost don"
     ):
         cards.read(tmp_path)
-
-
-def test_compilers_that_are_asked_for_their_version(
-    tool: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(toolchain, "PATIENCE_S", LIMIT_S)
-    monkeypatch.setattr(doctor, "PATIENCE_S", LIMIT_S)
-    with pytest.raises(KernelgateError, match="did not end within 1 s"):
-        toolchain._version(tool("g++"))
-    assert "does not run" in str(doctor.version_of(tool("ccache").name))
 
 
 def test_readers_of_machine_code_and_reports(
