@@ -417,6 +417,11 @@ class Blind(Runner):
         return protocol.CaseChecked(calls={"base": record.Calls(made=7)}, errors={}, seconds=0.25)
 
 
+def rounded(result: CaseResult) -> dict[str, set[int]]:
+    """The times of each side."""
+    return {side: set(map(round, times)) for side, times in result.timing.samples_us.items()}
+
+
 @pytest.mark.parametrize("on_gpu", [True, False], ids=["GPU", "CPU"])
 def test_a_witness_times_each_side_between_clocks_that_agree(on_gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(process.BATCH_US, "cpu", 20_000.0)
@@ -442,19 +447,13 @@ def test_a_witness_times_each_side_between_clocks_that_agree(on_gpu: bool, monke
     plans = [at for at, one in enumerate(heard) if one[0] == "plan"]
     assert all(heard[at + 2] == (heard[at + 1][0], "rests") for at in plans), "nobody runs while inputs are drawn"
     made = [one for one in heard if one[0] in ("base", "head") and one[1] != "rests"]
-    assert made[:4] == [("base", 1, 0.0), ("head", 1, 0.0), ("base", 20, 0.0), ("head", 20, 0.0)]
-    warm = 6 if on_gpu else 4
-    assert made[4:warm] == ([("base", 20, 0.0), ("head", 20, hold_us)] if on_gpu else [])
-    assert made[warm : warm + 6] == [("base", 0, hold_us), ("head", 0, hold_us)] * 3
-    assert process.WITNESS_TURNS == {"cuda": 1, "cpu": 3}, "processes of each side"
     count = 8 if on_gpu else 5
-    assert sorted(made[warm + 6 :]) == [("base", 20, hold_us)] * count + [("head", 20, hold_us)] * count
-    plans = [one for one in heard if one[0] == "plan"][warm + 6 :]
-    assert plans == [("plan", 20, "new"), ("plan", 20, "again")] * count
-    assert {side: set(map(round, times)) for side, times in result.timing.samples_us.items()} == {
-        "base": {100},
-        "head": {50},
-    }
+    empty = made[: -2 * count][-6:]
+    assert empty == [("base", 0, hold_us), ("head", 0, hold_us)] * 3, "what a batch takes without calls"
+    assert sorted(made[-2 * count :]) == [("base", 20, hold_us)] * count + [("head", 20, hold_us)] * count
+    plans = [one for one in heard if one[0] == "plan"]
+    assert plans[-2 * count :] == [("plan", 20, "new"), ("plan", 20, "again")] * count
+    assert rounded(result) == {"base": {100}, "head": {50}}
     assert (result.timing.inner_repeats, result.timing.calls["base"].made) == (20, 7)
     assert (result.notes, result.verifying_s, result.contradiction) == ((), 0.0, None)
     assert result.calling_s == pytest.approx(clock.now + 0.25)
@@ -463,17 +462,14 @@ def test_a_witness_times_each_side_between_clocks_that_agree(on_gpu: bool, monke
     result, late_us = alone(), 1.5 * 1_200 + 200
     made = [one for one in heard if one[0] in ("base", "head")]
     assert made.count(("head", 20, late_us)) == (8 if on_gpu else 0)
-    assert {side: set(map(round, times)) for side, times in result.timing.samples_us.items()}["head"] == {50}
+    assert rounded(result)["head"] == {50}
     # Where calls wait for the device, no hold is long enough: there is none, and each batch counts.
     head.waits, base.waits = True, True
     result = alone()
     made = [one for one in heard if one[0] in ("base", "head") and one[1] == 20]
     assert {one[2] for one in made[-4:]} == {0.0}
     assert len(made) <= 2 * (count + 2) + 2 * (IN_A_ROW + 2), "those are made again by which it is found out"
-    assert {side: set(map(round, times)) for side, times in result.timing.samples_us.items()} == {
-        "base": {100},
-        "head": {50},
-    }
+    assert rounded(result) == {"base": {100}, "head": {50}}
     head.waits, base.waits = False, False
     head.wrong_us = 199.0  # 150 µs and 5% of the shorter batch, of 1000 µs, are allowed
     assert alone().contradiction is None
@@ -486,7 +482,7 @@ def test_a_witness_times_each_side_between_clocks_that_agree(on_gpu: bool, monke
     for one in (base, head):
         one.returns, one.copying_us = True, 4_000.0
     result = alone()
-    assert {side: round(times[0]) for side, times in result.timing.samples_us.items()} == {"base": 100, "head": 50}
+    assert rounded(result) == {"base": {100}, "head": {50}}
     assert result.contradiction is None
     # … and one that leaves its work to the copying is seen to.
     head.call_us, head.copying_us = 5.0, 5_000.0
