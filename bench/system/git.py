@@ -203,8 +203,8 @@ def unchanged_head(
     unchanged, nor of what lies behind a link. So `read_alike` is asked whether a work tree of HEAD reads the same,
     in which only what it checks out is there.
     """
-    root = toplevel(tree)
-    if root is None or root != tree.resolve():
+    root = tree.resolve()
+    if toplevel(tree) != root:
         return None
     # Git answers for a submodule as a whole.
     links = submodules(root, "HEAD")

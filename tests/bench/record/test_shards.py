@@ -50,30 +50,25 @@ def parts(of: int = 3) -> list[RunRecord]:
     dealt = record.assigned([case.key for case in whole.cases], record.measured_seconds(whole), of)
     made = []
     for number, keys in enumerate(dealt, 1):
-        shard = Shard(number=number, of=of, seed=7, policy="p")
         processes = (
             process.model_copy(update={"timings": tuple(one for one in process.timings if one.key in keys)})
             for process in whole.processes
         )
-        made.append(
-            whole.model_copy(
-                update={
-                    "run": whole.run.model_copy(update={"shard": shard, "ended": "complete"}),
-                    "expected": plan,
-                    "cases": tuple(case for case in whole.cases if case.key in keys),
-                    "processes": tuple(process for process in processes if process.timings),
-                    "checks": tuple(
-                        check.model_copy(
-                            update={
-                                "accuracies": tuple(a for a in check.accuracies if CaseKey(check.card, a.case) in keys)
-                            }
-                        )
-                        for check in whole.checks
-                        if number == 1 or check.kind == "accuracy"
-                    ),
-                }
+        checks = (
+            check.model_copy(
+                update={"accuracies": tuple(a for a in check.accuracies if CaseKey(check.card, a.case) in keys)}
             )
+            for check in whole.checks
+            if number == 1 or check.kind == "accuracy"
         )
+        of_shard = changed(
+            {"shard": Shard(number=number, of=of, seed=7, policy="p"), "ended": "complete"},
+            expected=plan,
+            cases=tuple(case for case in whole.cases if case.key in keys),
+            processes=tuple(process for process in processes if process.timings),
+            checks=tuple(checks),
+        )
+        made.append(of_shard(whole))
     return made
 
 
