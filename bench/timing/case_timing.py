@@ -205,9 +205,6 @@ class CaseSamples:
         return (*measured.sides, "reference") if self.reference and "head" in measured.sides else measured.sides
 
 
-# Batches
-
-
 def batches(calls: Sequence[int], slots: int, queue_length: int) -> Iterator[tuple[int, int]]:
     """Cuts samples, given as numbers of calls, into batches: first and end. Each has one sample at least."""
     first = used = queued = 0
@@ -430,9 +427,6 @@ def replay_graphs(team: Team, case: CaseSamples) -> None:
                 else:
                     times.pop(side)
         case.graph_us.update({side: median(us) for side, us in times.items()})
-
-
-# The end
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,6 @@ def timed(simulated: SimulatedProcess, rounds: int) -> CaseSamples:
     return case
 
 
-# Batches
-
-
 @given(st.lists(st.integers(1, 40), max_size=600), st.integers(1, 60), st.integers(1, 200))
 def test_batches_keep_the_order_and_fit(calls: list[int], slots: int, queue: int) -> None:
     cut = list(case_timing.batches(calls, slots, queue))
@@ -118,9 +115,6 @@ def test_times_of_other_samples_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
             case_timing.batch(simulated.team, simulated.samples(), simulated, BOTH, HOW)
 
 
-# How long a sample is
-
-
 @pytest.mark.parametrize(
     ("step_us", "call_us", "repeats"),
     [
@@ -140,9 +134,6 @@ def test_a_sample_has_no_more_calls_than_there_are_outputs(slots: int, repeats: 
     simulated = SimulatedProcess({"base": 5.0, "head": 7.0}, slots=slots)
     assert timed(simulated, 3).inner_repeats == repeats
     assert all(sum(len(sample.slots) for sample in asked.samples) <= slots for asked in simulated.batches)
-
-
-# Warming up
 
 
 def test_warming_up_lasts_until_the_device_has_worked_enough() -> None:
@@ -220,9 +211,6 @@ def test_processes_of_one_side_take_turns() -> None:
     assert {sample.side for asked in head.batches for sample in asked.samples} == {"head", "reference"}
 
 
-# Graphs
-
-
 def test_graphs_give_the_time_of_one_call() -> None:
     simulated = SimulatedProcess(THREE, no_graphs=("head",))
     case = timed(simulated, 5)
@@ -296,9 +284,6 @@ def test_a_clock_that_is_wrong_by_more_than_strangers_explain_is_found(delayed: 
         for _ in range(200)
     ]
     assert sum(one is not None and one[:2] == ("base", "head") for one in said) >= found
-
-
-# The end
 
 
 @pytest.mark.parametrize("probed", [True, False])

@@ -160,8 +160,6 @@ def add_scaled(out, x, y, factor):
     assert all(map(looked_at, calls(done).values())), "the judge's oracle"
 
 
-# Packages
-
 PACKAGE = "import sys\ndef add(x, y, out):\n    out.copy_(x + FACTOR * y)\n"
 CALLS_PACKAGE = (
     f"build = Package('NAME')\n{CASE}def call(self, package, case, out, x, y):\n    package.add(x, y, out)\n"

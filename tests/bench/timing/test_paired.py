@@ -272,9 +272,6 @@ def test_processes_before_a_failure_are_kept(built: Build, tmp_path: Path) -> No
     assert not path.exists(), "nothing was measured"
 
 
-# Alternating processes
-
-
 @pytest.mark.slow
 def test_a_library_that_bears_no_other_takes_turns_too(built: Build, tmp_path: Path) -> None:
     """Found out by loading both: the process that tries it is ended."""

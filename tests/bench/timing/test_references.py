@@ -33,8 +33,6 @@ def way(case: VerifiedCase) -> Way:
     return found
 
 
-# Precision
-
 CANCELS = ROWS.replace("return x + y", "return (x + 3e4) - 3e4 + y")
 IN_FLOAT64 = ROWS.replace("return x + y", "assert x.dtype == torch.float64\n    return x + y")
 
@@ -241,9 +239,6 @@ def oracle(self, case, x):
         assert [error.failed for error in compared(case, planned)] == [False, True, False, True, False]
 
 
-# Where a part has references
-
-
 @pytest.mark.usefixtures("slow")
 @pytest.mark.parametrize("own", ["", OWN_RULE, BY_INPUTS])
 def test_where_rows_have_references_the_others_are_not_looked_at(tmp_path: Path, own: str) -> None:
@@ -256,9 +251,6 @@ def test_where_rows_have_references_the_others_are_not_looked_at(tmp_path: Path,
         assert not compared(case, planned)[0].failed
         out[int(entries[-1]), 3] += 1
         assert compared(case, planned)[0].failed
-
-
-# Sums
 
 
 def test_a_tally_counts_and_keeps_the_largest_error() -> None:

@@ -280,9 +280,6 @@ def test_poison_comes_to_each_byte_in_the_end(tmp_path: Path) -> None:
         assert bool(reached.all())
 
 
-# As the leader meets it
-
-
 def test_a_verifier_answers_one_case_after_the_other(tmp_path: Path) -> None:
     asked = Verifier()
     card = verified.write(tmp_path, ROWS)
