@@ -18,7 +18,7 @@ from kernelgate.bench.system import worker
 from kernelgate.bench.timing import pool, verifier
 from kernelgate.bench.timing.pool import ALIGNMENT, Layout, Order, PoolSize, footprint
 from tests.bench.timing import verified
-from tests.bench.timing.verified import AXES, ROWS, SUM, VerifiedCase
+from tests.bench.timing.verified import AXES, IN_PLACE, ROWS, SUM, TWO_OUTPUTS, VerifiedCase
 
 ROOT = Path(__file__).parents[3]
 REPOSITORIES = ROOT / "tests" / "repositories"
@@ -34,18 +34,6 @@ REAL: dict[str, tuple[Path, dict[str, Any]]] = {
     "rmsnorm of odd rows": (adopted("rmsnorm"), {"M": 7, "N": 33, "dtype": "bf16"}),
     "int8_gemm": (adopted("int8_gemm"), {"M": 4, "N": 6, "K": 40, "dtype": "int8"}),
 }
-IN_PLACE = "in_place = ['x']\n"
-TWO_OUTPUTS = """
-cases = [dict(M=6, N=16, dtype="fp32")]
-independent = dict(x=0, total=0, signs=0)
-def inputs(self, case, draw):
-    return dict(x=draw(case.M, case.N), shift=draw(case.N), factor=2.5)
-def outputs(self, case, x, shift, factor):
-    return dict(total=Output(case.M, dtype="fp32"), signs=Output(case.M, case.N, dtype="int8"))
-def oracle(self, case, x, shift, factor):
-    made = factor * x + shift
-    return made.sum(1), made.sign()
-"""
 ODD = """
 cases = [dict(M=6, dtype="fp32")]
 def inputs(self, case, draw):
@@ -61,8 +49,8 @@ def oracle(self, case, parts, pair, factor, word, nothing, indices, mask):
 WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
     "sets": (SUM, AXES),
     "windows": (ROWS, AXES),
-    "sets in place": (SUM + IN_PLACE, AXES),
-    "windows in place": (ROWS.replace("out=0", "") + IN_PLACE, AXES),
+    "sets in place": (SUM + "in_place = ['x']\n", AXES),
+    "windows in place": (IN_PLACE, AXES),
     "several outputs": (TWO_OUTPUTS, AXES),
     "lists, numbers and views": (ODD, {"M": 6, "dtype": "fp32"}),
     "8-bit floats": (ROWS, {**AXES, "dtype": "fp8_e4m3"}),

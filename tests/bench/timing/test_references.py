@@ -19,7 +19,7 @@ from kernelgate.bench.timing import pool, references
 from kernelgate.bench.timing.device import DeviceComparison
 from kernelgate.bench.timing.references import CallError, CallTally, Way
 from tests.bench.timing import verified
-from tests.bench.timing.verified import AXES, ROWS, SUM, VerifiedCase
+from tests.bench.timing.verified import AXES, IN_PLACE, ROWS, SUM, TWO_OUTPUTS, VerifiedCase
 
 
 @pytest.fixture(autouse=True)
@@ -148,7 +148,7 @@ BODIES = {
     "sets": (SUM, AXES),
     "integers": (ROWS + OF_INTEGERS, {**AXES, "dtype": "int32"}),
     "infinite": (ROWS.replace("return x + y", "return (x + y) / (y > 0)"), AXES),
-    "in place": (ROWS.replace("out=0", "") + "in_place = ['x']\n", AXES),
+    "in place": (IN_PLACE, AXES),
     "own rule": (ROWS + OWN_RULE, AXES),
     "rule beside inputs": (ROWS + BY_INPUTS, AXES),
     "rule beside the inputs of a set": (SUM + BY_INPUTS, AXES),
@@ -223,17 +223,7 @@ def test_an_error_within_the_tolerance_is_none(tmp_path: Path) -> None:
 
 
 def test_each_output_is_looked_at(tmp_path: Path) -> None:
-    body = """
-cases = [dict(M=6, N=16, dtype="fp32")]
-independent = dict(x=0, total=0, signs=0)
-def inputs(self, case, draw):
-    return dict(x=draw(case.M, case.N))
-def outputs(self, case, x):
-    return dict(total=Output(case.M), signs=Output(case.M, case.N))
-def oracle(self, case, x):
-    return x.sum(1), x.sign()
-"""
-    with calls(tmp_path, (body, AXES)) as (case, planned):
+    with calls(tmp_path, (TWO_OUTPUTS, AXES)) as (case, planned):
         case.outs(planned.slots[1])["total"][5] += 1
         case.outs(planned.slots[3])["signs"][0, 0] += 1
         assert [error.failed for error in compared(case, planned)] == [False, True, False, True, False]

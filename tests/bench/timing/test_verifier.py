@@ -20,9 +20,7 @@ from kernelgate.bench.timing.process import VERIFIER
 from kernelgate.bench.timing.references import CallError, References
 from kernelgate.bench.timing.verifier import Verifier
 from tests.bench.timing import verified
-from tests.bench.timing.verified import AXES, ROWS, SUM, VerifiedCase, nothing
-
-IN_PLACE = ROWS.replace("out=0", "") + "in_place = ['x']\n"
+from tests.bench.timing.verified import AXES, IN_PLACE, ROWS, SUM, VerifiedCase, nothing
 
 
 @pytest.fixture(autouse=True)

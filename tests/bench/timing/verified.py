@@ -124,5 +124,18 @@ def oracle(self, case, x, y):
 """A card whose pool is of whole sets."""
 ROWS = f"{SUM}independent = dict(x=0, y=0, out=0)\n"
 """A card whose calls read windows."""
+IN_PLACE = ROWS.replace("out=0", "") + "in_place = ['x']\n"
+"""Whose calls overwrite them."""
 AXES = {"M": 6, "N": 16, "dtype": "fp32"}
-"""Of both."""
+"""Of all of them."""
+TWO_OUTPUTS = """
+cases = [dict(M=6, N=16, dtype="fp32")]
+independent = dict(x=0, total=0, signs=0)
+def inputs(self, case, draw):
+    return dict(x=draw(case.M, case.N), shift=draw(case.N), factor=2.5)
+def outputs(self, case, x, shift, factor):
+    return dict(total=Output(case.M, dtype="fp32"), signs=Output(case.M, case.N, dtype="int8"))
+def oracle(self, case, x, shift, factor):
+    made = factor * x + shift
+    return made.sum(1), made.sign()
+"""
