@@ -19,19 +19,16 @@ class Metric:
     key: str
     label: str
     unit: str
-    sm_89: str
-    sm_90: str
-    others: tuple[str, ...] = ()
+    counters: tuple[str, ...]
+    """The first is that of compute capability 9.0."""
     scale: float = 1.0
     """Multiplies the counter's value in SI units."""
-
-    @property
-    def counters(self) -> tuple[str, ...]:
-        return (self.sm_90, self.sm_89, *self.others)
+    sm_89: str | None = None
+    """The counter of 8.9, where that is another."""
 
 
-def _same(key: str, label: str, unit: str, counter: str, *others: str, scale: float = 1.0) -> Metric:
-    return Metric(key, label, unit, counter, counter, others, scale)
+def _same(key: str, label: str, unit: str, *counters: str, scale: float = 1.0) -> Metric:
+    return Metric(key, label, unit, counters, scale)
 
 
 _PIPE = "sm__pipe_tensor_cycles_active"
@@ -47,9 +44,10 @@ METRICS: tuple[Metric, ...] = (
           "sm__cycles_elapsed.avg.per_second", scale=1e-6),
     _same("memory_mhz", "memory clock", "MHz", "dram__cycles_elapsed.avg.per_second", scale=1e-6),
     # The six: tensor cores, DRAM, L2, stalls (below), bank conflicts, occupancy.
-    Metric("tensor_pct", "tensor cores busy", "%", f"{_PIPE}_v2{_ELAPSED}", f"{_PIPE}{_ELAPSED}",
-           (f"{_PIPE}{_ACTIVE}", f"sm__inst_executed_pipe_tensor{_ACTIVE}",
-            f"sm__inst_executed_pipe_tensor_op_hmma{_ACTIVE}")),
+    Metric("tensor_pct", "tensor cores busy", "%",
+           (f"{_PIPE}{_ELAPSED}", f"{_PIPE}_v2{_ELAPSED}", f"{_PIPE}{_ACTIVE}",
+            f"sm__inst_executed_pipe_tensor{_ACTIVE}", f"sm__inst_executed_pipe_tensor_op_hmma{_ACTIVE}"),
+           sm_89=f"{_PIPE}_v2{_ELAPSED}"),
     _same("dram_pct", "DRAM throughput", "%", f"dram__throughput{_ELAPSED}", f"gpu__dram_throughput{_ELAPSED}",
           "dram__bytes.sum.pct_of_peak_sustained_elapsed"),
     _same("l2_hit_pct", "L2 hit rate", "%", "lts__t_sector_hit_rate.pct"),
@@ -98,8 +96,9 @@ METRICS: tuple[Metric, ...] = (
           "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained"),
     *(_same(f"{op}_per_cycle", f"{op.upper()} per cycle", "", f"{_FLOPS}{op}_pred_on.sum.per_cycle_elapsed")
       for op in ("ffma", "fadd", "fmul", "dfma", "hfma")),
-    Metric("tensor_fp16_ops", "tensor operations, float16", "", "sm__ops_path_tensor_src_fp16_dst_fp32.sum",
-           "sm__ops_path_tensor_src_fp16.sum", ("sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32.sum",)),
+    Metric("tensor_fp16_ops", "tensor operations, float16", "",
+           ("sm__ops_path_tensor_src_fp16.sum", "sm__ops_path_tensor_src_fp16_dst_fp32.sum",
+            "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32.sum"), sm_89="sm__ops_path_tensor_src_fp16_dst_fp32.sum"),
     _same("tensor_bf16_ops", "tensor operations, bfloat16", "", "sm__ops_path_tensor_src_bf16_dst_fp32.sum"),
     # The launch.
     _same("registers", "registers per thread", "", "launch__registers_per_thread"),
@@ -189,7 +188,8 @@ def stall_counter(reason: str) -> str:
 
 def quick_counters(compute_capability: tuple[int, int]) -> tuple[str, ...]:
     """What `kernelgate profile --set quick` asks ncu for: at most 12 replay passes."""
-    own = [metric.sm_89 if compute_capability == (8, 9) else metric.sm_90 for metric in METRICS]
+    on_89 = compute_capability == (8, 9)
+    own = [metric.sm_89 if on_89 and metric.sm_89 else metric.counters[0] for metric in METRICS]
     return (*own, "l1tex__t_sector_hit_rate.pct", *map(stall_counter, quick_stalls(compute_capability)))
 
 

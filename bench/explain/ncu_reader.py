@@ -169,7 +169,7 @@ def _number(metric: Any) -> float | None:
 def _figures(value: Callable[[str], float | None]) -> dict[str, float]:
     figures: dict[str, float] = {}
     for metric in (*METRICS, *SECTION_METRICS):
-        numbers = map(value, dict.fromkeys(metric.counters))
+        numbers = map(value, metric.counters)
         if (number := next((one for one in numbers if one is not None), None)) is not None:
             figures[metric.key] = number * metric.scale
     for reason in STALLS:

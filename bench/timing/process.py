@@ -201,8 +201,7 @@ def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
     results: list[list[CaseResult]] = []
     started_at, begun = datetime.now(UTC), time.monotonic()
     with ExitStack() as stack:
-        names = [f"{turn.name}, {side} alone" if witness else turn.name for [side, *_] in split]
-        runners = _started(setup, turn, split, names, stack)
+        runners = _started(setup, turn, split, stack)
         teams = setup.teams(runners)
         for case in turn.cases:
             turned = partial(advance, f"{turn.name}, {case.id}")
@@ -234,21 +233,19 @@ def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
     return Timed(made, every, tuple(notes))
 
 
-def _started(
-    setup: Setup, turn: Turn, split: Sequence[Sequence[record.Side]], names: Sequence[str], stack: ExitStack
-) -> list[Runner]:
+def _started(setup: Setup, turn: Turn, split: Sequence[Sequence[record.Side]], stack: ExitStack) -> list[Runner]:
     """A fresh process for each of these groups of sides, which has loaded them. They end with the stack."""
     measured = []
-    held = [{side: turn.libraries[side] for side in sides} for sides in split]
-    pythons = [next(iter(libraries.values())).python for libraries in held]
+    pythons = [turn.libraries[sides[0]].python for sides in split]
     children = [
-        setup.workers.take(WORKER, imports(of_process), python)
-        for of_process, python in zip(held, pythons, strict=True)
+        setup.workers.take(WORKER, imports({side: turn.libraries[side] for side in sides}), python)
+        for sides, python in zip(split, pythons, strict=True)
     ]
     if turn.following and len(set(pythons)) == 1:  # the next processes start meanwhile
         setup.workers.prepare({WORKER: SPARES}, imports(turn.following), pythons[0])
-    for sides, name, child in zip(split, names, children, strict=True):
+    for sides, child in zip(split, children, strict=True):
         stack.callback(child.__exit__)
+        name = f"{turn.name}, {sides[0]} alone" if turn.role == "witness" else turn.name
         measured.append(Runner(child, name, setup.how.patience_s, tuple(sorted(sides))))
         request = protocol.TimingRequest(
             device=setup.device,
