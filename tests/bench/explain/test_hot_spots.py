@@ -40,11 +40,8 @@ def test_the_hottest_lines_and_instructions_are_those_of_the_report() -> None:
 
 
 @pytest.mark.parametrize("report", ["dram.ncu-rep", "dram_sections.ncu-rep"])
-def test_a_report_without_samples_has_none(report: str) -> None:
+def test_a_report_without_samples_and_a_kernel_that_was_never_sampled_have_none(report: str) -> None:
     assert ncu_reader.launches(str(REPORTS / report))[0].hot_spots is None
-
-
-def test_a_kernel_that_was_never_sampled_has_none() -> None:
     assert hot_examples.launches()["empty"].hot_spots is None
 
 

@@ -148,13 +148,9 @@ def library(sha256: str, *kernels: record.KernelFacts, missing: str | None = Non
     return Library(Path("x"), Manifest.model_construct(**known, **said), cached=True)
 
 
-def test_unknown_kernels_are_said() -> None:
-    sides_ = {"attention": Sides(library("1"), library("2", missing="no memory"))}
-    with pytest.raises(KernelgateError, match=r"^the registers and instructions of head are unknown: no memory$"):
-        verbs.builds(sides_)
-
-
 def test_the_kernels_go_into_the_builds_of_a_record_that_has_no_other_library() -> None:
+    with pytest.raises(KernelgateError, match=r"^the registers and instructions of head are unknown: no memory$"):
+        verbs.builds({"attention": Sides(library("1"), library("2", missing="no memory"))})
     new = verbs.builds({"attention": Sides(library("1"), library("2", KERNEL))})
     assert verbs.with_builds((), new) == new
     timed = record.Build(card="attention", side="head", sha="a" * 40, library_sha256="2", seconds=9.0)

@@ -151,17 +151,13 @@ def test_what_is_not_of_one_measurement_is_refused(change: Callable[[RunRecord],
     assert "2.json" in str(refused.value)
 
 
-def test_the_worst_end_is_the_end_of_all() -> None:
+def test_the_worst_end_is_the_end_of_all_and_a_failed_check_fails_the_whole() -> None:
     shards = parts()
+    failed = Check(kind="fuzz", card="attention", status="failed", failed=1)
+    shards[0] = changed(checks=(*shards[0].checks, failed))(shards[0])
+    assert judge(put_together(shards), Policy()).refused
     shards[2] = changed({"ended": "preempted"})(shards[2])
     together = put_together(shards)
     assert together.run.ended == "preempted"
     missing = ["".join(map(str, line)) for line in completeness.against_plan(together, "").missing]
     assert "the run ended early: preempted" in missing
-
-
-def test_a_failed_check_of_one_shard_fails_the_whole() -> None:
-    shards = parts()
-    failed = Check(kind="fuzz", card="attention", status="failed", failed=1)
-    shards[0] = changed(checks=(*shards[0].checks, failed))(shards[0])
-    assert judge(put_together(shards), Policy()).refused

@@ -54,9 +54,6 @@ def test_the_default_branch_is_a_line_of_first_parents_the_oldest_first(repo: Pa
 
 
 def test_a_line_that_is_not_all_known_is_none(repo: Path, tmp_path: Path) -> None:
-    commit(repo, {"csrc/a": "2"})
-    git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repo}", "shallow")
-    assert subject.default_branch_line(tmp_path / "shallow") is None
     assert subject.default_branch_line(tmp_path) is None
     git(repo, "branch", "--move", "main", "other")
     assert subject.default_branch_line(repo) is None
@@ -75,17 +72,7 @@ def test_a_release_is_the_newest_tag_of_the_default_branch_or_what_is_named(repo
     assert subject.release(repo, "main") == ("main", (second, first))
     with pytest.raises(KernelgateError, match="has no commit 'v9'"):
         subject.release(repo, "v9")
-    git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repo}", "shallow")
-    assert subject.release(tmp_path / "shallow") is None
     assert subject.release(tmp_path) is None
-
-
-def test_resolve_in_a_shallow_clone(repo: Path, tmp_path: Path) -> None:
-    base = git(repo, "rev-parse", "HEAD")
-    commit(repo, {"csrc/a": "2"})
-    git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repo}", "shallow")
-    with pytest.raises(KernelgateError, match=f"shallow clone without '{base}': run `git fetch --unshallow`"):
-        subject.resolve(tmp_path / "shallow", base)
 
 
 def test_resolve_without_a_folder_or_without_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,16 +274,23 @@ def test_default_base_of_a_branch_that_was_cloned_alone(repo: Path, tmp_path: Pa
         subject.default_base(tmp_path / "shallow")
 
 
-def test_default_base_of_a_shallow_clone_is_not_head_itself(repo: Path, tmp_path: Path) -> None:
+def test_what_a_shallow_clone_cannot_say(repo: Path, tmp_path: Path) -> None:
+    """Its HEAD is never compared with itself."""
+    first = git(repo, "rev-parse", "HEAD")
     commit(repo, {"csrc/a": "2"})
+    git(repo, "tag", "v1")
     git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repo}", "shallow")
+    shallow = tmp_path / "shallow"
+    assert subject.default_branch_line(shallow) is subject.release(shallow) is None
+    with pytest.raises(KernelgateError, match=f"shallow clone without '{first}': run `git fetch --unshallow`"):
+        subject.resolve(shallow, first)
     with pytest.raises(KernelgateError, match=r"compared with itself: run `git fetch --unshallow` .* --base HEAD"):
-        subject.default_base(tmp_path / "shallow")
-    head = git(tmp_path / "shallow", "rev-parse", "HEAD")
-    commit(tmp_path / "shallow", {"csrc/a": "3"})
-    assert subject.default_base(tmp_path / "shallow") == head
-    git(tmp_path / "shallow", "fetch", "--quiet", "--unshallow")
-    assert subject.default_base(tmp_path / "shallow") == head
+        subject.default_base(shallow)
+    head = git(shallow, "rev-parse", "HEAD")
+    commit(shallow, {"csrc/a": "3"})
+    assert subject.default_base(shallow) == head
+    git(shallow, "fetch", "--quiet", "--unshallow")
+    assert subject.default_base(shallow) == head
 
 
 def test_default_base_outside_of_git_and_before_the_first_commit(tmp_path: Path) -> None:
