@@ -228,7 +228,6 @@ def of_call(
 
 def command(ncu: Path, report: Path, options: Options, pattern: str | None) -> tuple[str, ...]:
     """ncu's own words, up to the program that it runs."""
-    wanted = ("--metrics", ",".join(metrics.quick_counters(options.capability)))
     return (
         str(ncu),
         "--force-overwrite",
@@ -242,7 +241,8 @@ def command(ncu: Path, report: Path, options: Options, pattern: str | None) -> t
         str(MAX_KERNELS),
         *(("--kernel-name", f"regex:{pattern}") if pattern else ()),
         *(("--set", "full") if options.set == "full" else ()),
-        *wanted,
+        "--metrics",
+        ",".join(metrics.quick_counters(options.capability)),
     )
 
 
@@ -288,7 +288,13 @@ def summaries(profiles: Sequence[Profile]) -> dict[str, str]:
 
 def quoted(found: HotSpots, library: Library) -> HotSpots:
     """The same with files as the commit names them, and the text of its lines; of any other file its name alone."""
-    own = dict(_own_files(library))
+    folder = sources_in(library)
+    # Path of the commit (of a package, below the folder that it is imported from) and where a copy is.
+    own = {
+        path.relative_to(folder).as_posix(): path
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    }
     texts: dict[str, list[str]] = {}
 
     def text(path: str, number: int) -> str | None:
@@ -307,15 +313,6 @@ def quoted(found: HotSpots, library: Library) -> HotSpots:
         for one in found.instructions
     )
     return found.model_copy(update={"lines": lines, "instructions": instructions})
-
-
-def _own_files(library: Library) -> Iterator[tuple[str, Path]]:
-    """What the library was made of: path of the commit (of a package, below the folder that it is imported from) and
-    where a copy is."""
-    folder = sources_in(library)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink():
-            yield path.relative_to(folder).as_posix(), path
 
 
 def _commit_path(file: str, library: Library, own: Mapping[str, Path]) -> str | None:

@@ -100,8 +100,7 @@ def against(heads: Libraries, bases: Libraries) -> dict[str, Sides]:
     compile."""
     made = {name: Sides(bases.built.get(name), library) for name, library in heads.built.items()}
     for name in made.keys() - bases.built.keys():
-        why = bases.absent.get(name, f"the base commit has no card {name}")
-        made[name] = replace(made[name], why_alone=why)
+        made[name] = replace(made[name], why_alone=bases.absent.get(name, f"the base commit has no card {name}"))
     return made
 
 
@@ -200,8 +199,7 @@ def bench(
     checks: tuple[record.CheckKind, ...] = ("fuzz", "witness") if done else ("witness",)
     planned = cards.expected(every, min(asked.least, asked.processes), asked.gpu, asked.target, checks)
     planned = planned.model_copy(update={"cards": tuple(one.recorded for one in about)})
-    identity = {"gpu": asked.gpu, "plan_hash": asked.plan_hash, "shard": asked.shard}
-    run = skeleton.run.model_copy(update=identity)
+    run = skeleton.run.model_copy(update={"gpu": asked.gpu, "plan_hash": asked.plan_hash, "shard": asked.shard})
     skeleton = with_same_code(
         skeleton.model_copy(update={"run": run, "expected": planned, "checks": done, "costs": costs}), same
     )
@@ -289,8 +287,7 @@ def begun(about: Sequence[Compared], machine: record.Environment) -> record.RunR
     """A record of nothing yet: cards, builds, and what a reader must know of them."""
     notes = [note for one in about for note in one.notes]
     for name in (one.card.name for one in about if one.same):
-        text = f"base and head of {name} are the same library"
-        notes.append(record.Note(code="same_library", card=name, text=text))
+        notes.append(record.Note(code="same_library", card=name, text=f"base and head of {name} are the same library"))
     base = next((one.sides.base for one in about if one.sides.base), None)
     return record.RunRecord(
         run=run_identity(base, about[0].sides.head),
