@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,87 +71,61 @@ def test_a_cpu_is_read_from_files(tmp_path: Path) -> None:
         assert read().power_w is None
 
 
-class Watchdog:
-    """In place of the process that lets go."""
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What the process that lets go was told; at last b"", when it hears no more."""
+    words: list[bytes] = []
 
-    def __init__(self, *_: Any, **__: Any) -> None:
-        self.stdin = self
-        self.told = b""
-        self.closed = self.waited = False
-        watchdogs.append(self)
+    @contextmanager
+    def watchdog(*_: object) -> Iterator[Callable[[bytes], None]]:
+        yield words.append
+        words.append(b"")
 
-    def __enter__(self) -> Watchdog:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def write(self, word: bytes) -> int:
-        self.told += word
-        return len(word)
-
-    def close(self) -> None:
-        self.closed = True
-
-    def wait(self, limit_s: float) -> int:
-        assert limit_s > 0
-        self.waited = self.closed
-        return 0
+    monkeypatch.setattr(orphans, "watchdog", watchdog)
+    return words
 
 
-watchdogs: list[Watchdog] = []
-
-
-@pytest.fixture(autouse=True)
-def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    watchdogs.clear()
-    monkeypatch.setattr(orphans.subprocess, "Popen", Watchdog)
-
-
-def test_the_clock_is_held_and_let_go_of_where_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clock_is_held_and_let_go_of_where_that_was_asked_for(
+    told: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with nvml.locked_clock("GPU-1", wanted=False) as said:
-        assert (said, watchdogs) == ("default", [])
+        assert (said, told) == ("default", [])
     asked: list[tuple[int, int]] = []
 
     def lock(_: Any, low: int, high: int) -> None:
-        assert watchdogs[0].told == nvml.HELD, "whoever is killed now leaves no clock held"
+        assert told == [nvml.HELD], "whoever is killed now leaves no clock held"
         asked.append((low, high))
 
     driver.install(monkeypatch, nvmlDeviceSetGpuLockedClocks=lock)
     with nvml.locked_clock("GPU-1", wanted=True) as said:
-        assert said == "locked 1500 MHz"
-        assert not watchdogs[0].closed
-    assert asked == [(1500, 1500)]
-    assert watchdogs[0].told == nvml.HELD
-    assert watchdogs[0].waited
+        assert (said, told) == ("locked 1500 MHz", [nvml.HELD])
+    assert (asked, told) == ([(1500, 1500)], [nvml.HELD, b""])
 
 
 @pytest.mark.parametrize("name", ["nvmlDeviceSetGpuLockedClocks", "nvmlDeviceGetDefaultApplicationsClock"])
-def test_a_driver_that_refuses_is_no_error(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_driver_that_refuses_is_no_error(told: list[bytes], monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     driver.install(monkeypatch, **{name: driver.refused})
     with nvml.locked_clock("GPU-1", wanted=True) as said:
         assert said.startswith("default (")
-    assert watchdogs[0].told.endswith(nvml.FREE), "what somebody else holds stays held"
-    assert watchdogs[0].waited
+    assert told == [nvml.HELD, nvml.FREE, b""], "what somebody else holds stays held"
 
 
-@pytest.mark.parametrize(("told", "lets_go"), [((b"1",), True), ((b"1", b"0"), False), ((b"10",), False), ((), False)])
+@pytest.mark.parametrize(("words", "lets_go"), [((b"1",), True), ((b"1", b"0"), False), ((b"10",), False), ((), False)])
 def test_the_watchdog_lets_go_once_its_parent_is_gone(
-    monkeypatch: pytest.MonkeyPatch, told: tuple[bytes, ...], lets_go: bool
+    monkeypatch: pytest.MonkeyPatch, words: tuple[bytes, ...], lets_go: bool
 ) -> None:
     released: list[Any] = []
     driver.install(monkeypatch, nvmlDeviceResetGpuLockedClocks=released.append)
     monkeypatch.setattr(orphans.signal, "signal", lambda *_: None)
-    ends = iter([*told, b""])
+    ends = iter([*words, b""])
     monkeypatch.setattr(orphans.os, "read", lambda *_: next(ends))
     monkeypatch.setattr(sys, "argv", ["clocks", "GPU-1"])
     nvml.main()
     assert released == (["handle"] if lets_go else [])
 
 
-def test_the_watchdog_outlives_a_killed_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_watchdog_outlives_a_killed_parent() -> None:
     """It ends by itself, although its parent had no time to tell it anything; here there is no GPU to let go of."""
-    monkeypatch.undo()
     code = (
         "import os, subprocess, sys\n"
         "from kernelgate.bench.system import nvml\n"
