@@ -23,7 +23,7 @@ from kernelgate.bench.measure.machine import Level, MachineCheck
 from kernelgate.bench.system import nvml
 from kernelgate.bench.system.nvml import GpuFacts, Reading
 from tests.bench import driver
-from tests.miniature import SCALE_FILES, repository
+from tests.miniature import SCALE_FILES, repository, write
 
 ROOT = Path(__file__).parents[3]
 GPU = GpuFacts("NVIDIA L4", "570.1", Reading(2040, 6251, 45, 30, max_sm_mhz=2040), True, (), 0)
@@ -38,8 +38,7 @@ def test_what_a_machine_without_a_gpu_is_fit_for_depends_on_what_is_wanted_and_o
     says(check, Level.WARNING, "this machine has no NVIDIA GPU: the CPU kernel will be measured", check.fix)
     says(machine.gpu_absent(tmp_path, silent, wanted=True), Level.FAILED, "", "")
     for name, vendor in (("0000:00:01.0", "0x8086"), ("0000:00:02.0", "0x10de")):
-        (tmp_path / f"sys/bus/pci/devices/{name}").mkdir(parents=True)
-        (tmp_path / f"sys/bus/pci/devices/{name}/vendor").write_text(f"{vendor}\n")
+        write(tmp_path, {f"sys/bus/pci/devices/{name}/vendor": f"{vendor}\n"})
     says(machine.gpu_absent(tmp_path, silent), Level.FAILED, "Driver Not Loaded", "driver")
 
 
@@ -58,8 +57,7 @@ def of_gpu(root: Path, name: str, user: int = 1000, **changes: Any) -> MachineCh
 
 
 def test_a_fit_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "usr/local/cuda/bin").mkdir(parents=True)
-    (tmp_path / "usr/local/cuda/bin/ncu").touch()
+    write(tmp_path, {"usr/local/cuda/bin/ncu": ""})
     monkeypatch.setenv("PATH", "/nowhere")
     checks = list(machine.gpu_checks(GPU, tmp_path, 1000))
     assert {check.level for check in checks} == {Level.PASSED}
@@ -93,8 +91,7 @@ def test_what_a_gpu_is_not_fit_for(
 
 def test_a_measurement_of_kernelgate_is_waited_for_and_not_terminated(tmp_path: Path) -> None:
     for process in (7, 8):
-        (tmp_path / f"proc/{process}").mkdir(parents=True)
-        (tmp_path / f"proc/{process}/cmdline").write_text("python3\0-m\0kernelgate.bench.timing.worker\0")
+        write(tmp_path, {f"proc/{process}/cmdline": "python3\0-m\0kernelgate.bench.timing.worker\0"})
     check = of_gpu(tmp_path, "other processes", process_ids=(7, 8))
     says(check, Level.FAILED, "2 on the GPU (7 8)", "wait until this measurement of kernelgate ends")
     (tmp_path / "proc/8/cmdline").write_text("python3\0train.py\0")
@@ -138,8 +135,7 @@ def test_what_is_not_fit_says_how_to_fix_it(check: MachineCheck, level: Level, f
     ("flag", "user", "level"), [(1, 1000, Level.WARNING), (1, 0, Level.PASSED), (0, 1000, Level.PASSED)]
 )
 def test_counters_may_be_open_to_root_alone(tmp_path: Path, flag: int, user: int, level: Level) -> None:
-    (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
-    (tmp_path / "proc/driver/nvidia/params").write_text(f"EnableMSI: 1\nRmProfilingAdminOnly: {flag}\n")
+    write(tmp_path, {"proc/driver/nvidia/params": f"EnableMSI: 1\nRmProfilingAdminOnly: {flag}\n"})
     assert of_gpu(tmp_path, "hardware counters", user).level is level
 
 
@@ -149,8 +145,7 @@ def test_counters_may_be_open_to_root_alone(tmp_path: Path, flag: int, user: int
 )
 def test_the_governor_of_every_core_counts(tmp_path: Path, governors: list[str], level: Level) -> None:
     for core, governor in enumerate(governors):
-        (tmp_path / f"sys/devices/system/cpu/cpu{core}/cpufreq").mkdir(parents=True)
-        (tmp_path / f"sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor").write_text(f"{governor}\n")
+        write(tmp_path, {f"sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor": f"{governor}\n"})
     assert machine.governor_check(tmp_path).level is level
 
 
@@ -245,7 +240,7 @@ def test_a_kernel_that_works_and_one_that_is_wrong(repo: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("cache")
 def test_a_kernel_that_does_not_compile_is_not_the_machines_fault(repo: Path) -> None:
-    (repo / "csrc" / "scale.cpp").write_text("#error broken\n", encoding="utf-8")
+    write(repo, {"csrc/scale.cpp": "#error broken\n"})
     check = only(doctor.kernel_checks(repo, MACHINE))
     assert check.level is Level.WARNING
     assert "#error broken" in check.found

@@ -16,25 +16,17 @@ from kernelgate.bench.system import environment
 from kernelgate.bench.system.worker import worker_pool
 from kernelgate.bench.timing import worker
 from tests.bench import driver
-from tests.miniature import SCALE_CARD
+from tests.miniature import SCALE_CARD, write
 
 SIZES = {"total_memory": 24 << 30, "multi_processor_count": 58, "L2_cache_size": 48 << 20}
 PROPERTIES = SimpleNamespace(name="NVIDIA L4", major=8, minor=9, uuid="0", **SIZES)
 
 
-def machine(root: Path) -> None:
-    """A CPU as /proc and /sys describe one."""
-    (root / "proc").mkdir(parents=True)
-    (root / "proc/cpuinfo").write_text("processor\t: 0\nmodel name\t: Some CPU @ 3 GHz\n\nprocessor\t: 1\n")
-    (root / "proc/meminfo").write_text("MemTotal:       2048 kB\nMemFree: 1 kB\n")
-    for index, size in enumerate(("48K", "32K", "1024K", "32M")):
-        folder = root / f"sys/devices/system/cpu/cpu0/cache/index{index}"
-        folder.mkdir(parents=True)
-        (folder / "size").write_text(f"{size}\n")
-
-
 def test_a_cpu_is_described_by_the_kernel(tmp_path: Path) -> None:
-    machine(tmp_path)
+    sizes = enumerate(("48K", "32K", "1024K", "32M"))
+    caches = {f"sys/devices/system/cpu/cpu0/cache/index{index}/size": f"{size}\n" for index, size in sizes}
+    cpus = "processor\t: 0\nmodel name\t: Some CPU @ 3 GHz\n\nprocessor\t: 1\n"
+    write(tmp_path, {"proc/cpuinfo": cpus, "proc/meminfo": "MemTotal:       2048 kB\nMemFree: 1 kB\n", **caches})
     found = environment.cpu(tmp_path)
     assert (found.name, found.memory_bytes, found.l2_bytes) == ("Some CPU @ 3 GHz", 2048 * 1024, 32 << 20)
     assert found.sm_count

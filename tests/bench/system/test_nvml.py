@@ -17,6 +17,7 @@ from kernelgate.bench.core.errors import NoDeviceError
 from kernelgate.bench.system import nvml, orphans
 from kernelgate.bench.system.nvml import Reading
 from tests.bench import driver
+from tests.miniature import write
 
 
 def test_a_reading_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,14 +59,9 @@ def test_a_summary_holds_medians_the_hottest_moment_and_every_reason() -> None:
 
 def test_a_cpu_is_read_from_files(tmp_path: Path) -> None:
     assert nvml.cpu_reading(tmp_path) == Reading()
-    for core, kilohertz in enumerate(("3000000", "2000000", "unreadable")):
-        clock = tmp_path / f"sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq"
-        clock.parent.mkdir(parents=True)
-        clock.write_text(kilohertz)
-    for zone, thousandths in enumerate(("45000", "61500")):
-        temperature = tmp_path / f"sys/class/thermal/thermal_zone{zone}/temp"
-        temperature.parent.mkdir(parents=True)
-        temperature.write_text(thousandths)
+    clocks, zones = ("3000000", "2000000", "unreadable"), ("45000", "61500")
+    write(tmp_path, {f"sys/devices/system/cpu/cpu{at}/cpufreq/scaling_cur_freq": one for at, one in enumerate(clocks)})
+    write(tmp_path, {f"sys/class/thermal/thermal_zone{at}/temp": one for at, one in enumerate(zones)})
     assert nvml.cpu_reading(tmp_path) == Reading(sm_mhz=2500, temperature_c=61.5)
     with nvml.readings("cpu") as read:
         assert read().power_w is None
