@@ -91,19 +91,18 @@ class Growing:
         if findings := [record.CheckFinding(text=one.contradiction) for one in done.results if one.contradiction]:
             card = min((timing.card for timing in done.process.timings), default="")
             checks = (*checks, record.Check(kind="witness", card=card, status="failed", findings=tuple(findings)))
-        self.update(
+        self.save(
             processes=(*self.record.processes, done.process),
             costs=record.with_costs(self.record.costs, **spent),
             checks=checks,
             notes=self._with(done.notes),
         )
-        self.write()
 
     def end(self, how: Literal["complete", "failed", "cancelled", "preempted"]) -> None:
-        self.update(run=self.record.run.model_copy(update={"ended": how}))
-        self.write()
+        self.save(run=self.record.run.model_copy(update={"ended": how}))
 
-    def write(self) -> None:
+    def save(self, **parts: object) -> None:
+        self.update(**parts)
         record.write(self.record, self.path)
 
     def update(self, **parts: object) -> None:
@@ -179,10 +178,8 @@ def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided
     while needed := wanted(plan, growing.record, undecided):
         notice.heed()
         # Of the card that has the fewest processes: a process of each card in turn.
-        part = min(
-            (one for one in plan.parts if any(case.key in needed for case in one.recorded)),
-            key=lambda one: _processes_of(growing.record, one),
-        )
+        open_parts = [one for one in plan.parts if any(case.key in needed for case in one.recorded)]
+        part = min(open_parts, key=lambda one: _processes_of(growing.record, one))
         name, sides = part.card.name, part.sides
         number = _processes_of(growing.record, part)
         cases = chosen(plan, part, growing.record, needed)
@@ -196,7 +193,7 @@ def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided
             together=name not in alternating,
             id=f"{card}-{ordinal}".lstrip("-"),
             name=f"process {ordinal} of {plan.processes}{card and f', {card}'}",
-            following=_following(plan, growing.record, part, needed),
+            following=_following(plan, growing.record, part, open_parts),
         )
         with progress.track(f"bench, {turn.name}", len(cases) * -(-plan.how.rounds // ROUNDS_PER_TURN)) as advance:
             try:
@@ -219,12 +216,11 @@ def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided
 
 
 def _following(
-    plan: PairedPlan, current: RunRecord, part: CardPlan, needed: frozenset[CaseKey]
+    plan: PairedPlan, current: RunRecord, part: CardPlan, open_parts: Sequence[CardPlan]
 ) -> dict[record.Side, Library]:
     """What the process after this one of `part` loads, should no case be decided by this one."""
     counts = {one.card.name: _processes_of(current, one) + (one is part) for one in plan.parts}
-    left = [one for one in plan.parts if any(case.key in needed for case in one.recorded)]
-    left = [one for one in left if counts[one.card.name] < plan.processes] or _unwitnessed(plan, current)
+    left = [one for one in open_parts if counts[one.card.name] < plan.processes] or _unwitnessed(plan, current)
     return min(left, key=lambda one: counts[one.card.name]).sides.named if left else {}
 
 

@@ -70,13 +70,7 @@ def test_a_fit_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("persistence mode", {"persistence_mode": False}, Level.WARNING, "off", "nvidia-smi -pm 1"),
         ("other processes", {"process_ids": (7, 8)}, Level.FAILED, "2 on the GPU (7 8)", "ps -fp 7 8"),
-        (
-            "throttling",
-            {"throttle_reasons": ("gpu_idle", "hw_thermal_slowdown")},
-            Level.FAILED,
-            "hw_thermal",
-            "cooling",
-        ),
+        ("throttling", {"throttle_reasons": ("gpu_idle", "hw_thermal_slowdown")}, Level.FAILED, "hw_thermal", "cool"),
         ("throttling", {"throttle_reasons": ("gpu_idle", "applications_clocks_setting")}, Level.PASSED, "none", None),
         ("temperature", {"temperature_c": 81}, Level.FAILED, "81 °C", "cool down"),
         ("temperature", {"temperature_c": 80}, Level.PASSED, "80 °C", None),
