@@ -21,12 +21,16 @@ HEAD = record.Run(head_sha="a" * 40)
 KNOWN = cards.Cards(faulty.CARD.parent, (faulty.card(),))
 
 
+def library(name: str = "x", **manifest: object) -> Library:
+    return Library(Path(name), Manifest.model_construct(**manifest), cached=True)  # type: ignore[arg-type]
+
+
 @pytest.fixture(autouse=True)
 def compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Libraries that are named after what they were asked for."""
 
     def named(name: str) -> Libraries:
-        return Libraries({"attention": Library(Path(name), Manifest.model_construct(), cached=True)})
+        return Libraries({"attention": library(name)})
 
     def commit(repo: Path, ref: str, how: HowToBuild | None) -> Libraries:
         if ref.startswith("broken"):
@@ -92,8 +96,7 @@ def test_a_pinned_commit_that_cannot_be_beside_the_head_leaves_it_alone_and_says
     pinned: Libraries | tuple[str], why: str | None
 ) -> None:
     def made(namespace: str, sha: str | None = "a" * 40) -> Library:
-        given = {"sha": sha, "namespace": namespace, "kind": "extension", "key": sha, "sha256": sha}
-        return Library(Path(namespace), Manifest.model_construct(**given), cached=True)
+        return library(namespace, sha=sha, namespace=namespace, kind="extension", key=sha, sha256=sha)
 
     libraries = pinned if isinstance(pinned, Libraries) else Libraries({"attention": made(*pinned)})
     found = verbs.beside({"attention": Sides(None, made("a", "c" * 40))}, libraries)["attention"]
@@ -115,7 +118,7 @@ def test_a_record_that_a_profile_begins_says_where_it_was_made(tmp_path: Path, m
     monkeypatch.setattr(verbs.environment, "describe", lambda: here)
     monkeypatch.setattr(verbs, "run_identity", lambda *_: HEAD)
     path, profile = tmp_path / "run.json", (record.Profile(case="a", side="head", metrics={"duration_us": 1.0}),)
-    both = {"attention": Sides(None, Library(Path("b"), Manifest.model_construct(), cached=True))}
+    both = {"attention": Sides(None, library())}
     files.write_each(verbs.added(path, both, lambda _: {"profile": profile}))
     begun = record.read(path)
     assert (begun.environment, begun.run, begun.profile) == (here, HEAD, profile)
@@ -142,16 +145,15 @@ def test_cases_that_do_not_exist_are_refused_before_anything_is_built(
 KERNEL = record.KernelFacts(target="sm_89", name="attention", registers=242)
 
 
-def library(sha256: str, *kernels: record.KernelFacts, missing: str | None = None) -> Library:
+def analysed(sha256: str, *kernels: record.KernelFacts, missing: str | None = None) -> Library:
     known = {"card": "attention", "targets": ("sm_89",), "sha": None, "key": "k", "card_sha256": None, "seconds": 1.0}
-    said = {"sha256": sha256, "kernels": kernels, "facts_missing": missing, "warnings": None}
-    return Library(Path("x"), Manifest.model_construct(**known, **said), cached=True)
+    return library(**known, sha256=sha256, kernels=kernels, facts_missing=missing, warnings=None)
 
 
 def test_the_kernels_go_into_the_builds_of_a_record_that_has_no_other_library() -> None:
     with pytest.raises(KernelgateError, match=r"^the registers and instructions of head are unknown: no memory$"):
-        verbs.builds({"attention": Sides(library("1"), library("2", missing="no memory"))})
-    new = verbs.builds({"attention": Sides(library("1"), library("2", KERNEL))})
+        verbs.builds({"attention": Sides(analysed("1"), analysed("2", missing="no memory"))})
+    new = verbs.builds({"attention": Sides(analysed("1"), analysed("2", KERNEL))})
     assert verbs.with_builds((), new) == new
     timed = record.Build(card="attention", side="head", sha="a" * 40, library_sha256="2", seconds=9.0)
     old = record.Build(side="base")  # no card, no hash
@@ -163,7 +165,7 @@ def test_the_kernels_go_into_the_builds_of_a_record_that_has_no_other_library() 
 def test_a_run_says_who_made_it_of_what_and_has_an_id_of_its_own() -> None:
     variables = {"GITHUB_REPOSITORY": "a/b", "GITHUB_RUN_ID": "12", "GITHUB_RUN_ATTEMPT": "3"}
     refs = {"refs/pull/12/merge": 12, "refs/pull/12/head": 12, "refs/heads/refs/pull/1/x": None}
-    head = Library(Path("x"), Manifest.model_construct(sha="b" * 40), cached=True)
+    head = library(sha="b" * 40)
     made = [verbs.run_identity(None, head, {**variables, "GITHUB_REF": ref}) for ref in refs]
     assert [one.pull_request for one in made] == [*refs.values()]
     assert {(one.head_sha, one.repository, one.run_id, one.run_attempt) for one in made} == {("b" * 40, "a/b", 12, 3)}

@@ -16,7 +16,7 @@ import pytest
 from pydantic import BaseModel
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Library, Manifest, Sides
+from kernelgate.bench.build.library import Sides
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system.worker import Ready
 from kernelgate.bench.timing import case_timing, paired, pool, process, protocol, verifier, worker
@@ -81,10 +81,9 @@ def test_timings_of_two_processes_that_each_had_a_verifier_become_one() -> None:
 
 
 def test_both_start_orders_occur() -> None:
-    library = Library(Any, Manifest.model_construct(), cached=True)
+    both: dict[record.Side, Any] = {"base": None, "head": None}
 
     def split(number: int, together: bool) -> list[list[record.Side]]:
-        both: dict[record.Side, Library] = {"base": library, "head": library}
         return Turn(Any, both, (), number, "paired", "1", "it", together).split(5)
 
     assert split(0, together=False) == [["base"], ["head"]]
