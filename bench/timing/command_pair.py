@@ -86,7 +86,9 @@ def run(pair: CommandPair, undecided: Undecided, keep: Callable[[RunRecord], Non
             begun, started = time.monotonic(), _now()
             progress.say(f"process {number} of at most {pair.processes}")
             timings = _timings(pair, rng)
-            made = _with_cases(made, timings)
+            cases, known = [timing.case for timing in timings], [case.id for case in made.cases]
+            if known and set(cases) != set(known):
+                raise KernelgateError(f"the commands printed times of {_listed(cases)}, and of {_listed(known)} before")
             process = record.Process(
                 id=str(number),
                 role="alternating",
@@ -95,7 +97,8 @@ def run(pair: CommandPair, undecided: Undecided, keep: Callable[[RunRecord], Non
                 wall_seconds=time.monotonic() - begun,
                 timings=timings,
             )
-            made = made.model_copy(update={"processes": (*made.processes, process)})
+            recorded = tuple(record.Case(card=CARD, id=case) for case in cases)
+            made = made.model_copy(update={"cases": recorded, "processes": (*made.processes, process)})
             keep(made)
     made = made.model_copy(update={"run": made.run.model_copy(update={"ended": "complete"})})
     keep(made)
@@ -104,15 +107,6 @@ def run(pair: CommandPair, undecided: Undecided, keep: Callable[[RunRecord], Non
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _with_cases(made: RunRecord, timings: Sequence[record.Timing]) -> RunRecord:
-    """Every process has the cases of the first."""
-    cases = [timing.case for timing in timings]
-    known = [case.id for case in made.cases]
-    if made.cases and set(cases) != set(known):
-        raise KernelgateError(f"the commands printed times of {_listed(cases)}, and of {_listed(known)} before")
-    return made.model_copy(update={"cases": tuple(record.Case(card=CARD, id=case) for case in cases)})
 
 
 def _timings(pair: CommandPair, rng: random.Random) -> tuple[record.Timing, ...]:
