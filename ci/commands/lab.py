@@ -10,9 +10,9 @@ import click
 from kernelgate.bench import record
 from kernelgate.bench.system import git
 from kernelgate.ci.commands.options import PATH, Answered, answers, argument, with_rules
-from kernelgate.ci.lab import advice, folder, report, signals
+from kernelgate.ci.lab import advice, folder, report
 from kernelgate.ci.lab import patterns as known_patterns
-from kernelgate.ci.lab.signals import Seen
+from kernelgate.ci.lab.patterns import Seen
 from kernelgate.ci.policy.policy import Policy
 
 SESSIONS = click.option("--sessions", type=PATH, help="The folder of the sessions' logs. Default: .ci/sessions.")
@@ -64,7 +64,7 @@ def patterns(session: str | None, run: Path | None, doctor: Path | None, every: 
     here = Path.cwd()
     started = folder.waiting_in(here) if session is None else (folder.named(here, session),)
     chosen = started[0] if len(started) == 1 else None
-    checks = signals.findings(doctor) if doctor else ()
+    checks = known_patterns.findings(doctor) if doctor else ()
     looked = Seen(chosen.events if chosen else (), record.read(run) if run else None, checks, rules)
     names = (f"session {chosen.name}" if chosen else "", str(run or ""), str(doctor or ""))
     listed = known_patterns.read_all(known_patterns.file_of(here))

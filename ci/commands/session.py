@@ -50,7 +50,10 @@ class SessionAtHand:
 
     @property
     def state(self) -> state.SessionState:
-        return advice.state_now(folder.read(self.session.folder), self.root, self.rules)
+        """With what is recommended before the next change."""
+        now = folder.read(self.session.folder)
+        at_hand = advice.at_hand(now, self.root) if now.is_open else None
+        return state_of(now.events, self.rules, folder.now(), at_hand)
 
     def below(self, path: Path) -> str:
         return str(path.relative_to(self.root) if path.is_relative_to(self.root) else path)

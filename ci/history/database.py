@@ -36,7 +36,9 @@ ENVIRONMENT = ("driver", "torch", "triton", "cuda", "clock_policy", "machine")
 """Of a series, beside the kind of GPU; the machine is known by the GPU's uuid, else by its host."""
 
 VERSION = Table("kernelgate_history", METADATA, Column("version_num", Text, primary_key=True))
-"""One row, which every writer locks. Its name may stand in a database beside another project's."""
+"""One row. Its name may stand in a database beside another project's."""
+LOCK = sa.update(VERSION).values(version_num=VERSION.c.version_num)
+"""Whoever has written that row is the only writer until it commits, in any database."""
 
 
 def _columns(kind: type[sa.types.TypeEngine[Any]], *names: str, nullable: bool = True) -> Iterator[Column[Any]]:
@@ -159,10 +161,10 @@ def at(where: str | Path, renew: bool = False, make: bool = True) -> Database:
     found = _opened(where, make)
     try:
         revision = _revision(found)
+        if revision != REVISION and (not make or (revision is not None and not renew)):
+            why = "is of another version of kernelgate: `kernelgate history rebuild` makes it again from the store"
+            raise HistoryIndexError(f"{found.name} {why}")
         if revision != REVISION:
-            if not make or (revision is not None and not renew):
-                why = "is of another version of kernelgate: `kernelgate history rebuild` makes it again from the store"
-                raise HistoryIndexError(f"{found.name} {why}")
             _make(found)
     except BaseException:
         found.engine.dispose()
@@ -211,13 +213,8 @@ def reading(database: Database) -> Iterator[sa.Connection]:
 def writing(database: Database) -> Iterator[sa.Connection]:
     """A transaction: all of it is in the index once the block ends, or nothing. One process writes at a time."""
     with _faults(database), database.engine.begin() as connection:
-        _lock(connection)
+        connection.execute(LOCK)
         yield connection
-
-
-def _lock(connection: sa.Connection) -> None:
-    """Whoever has written this row is the only writer until it commits, in any database."""
-    connection.execute(sa.update(VERSION).values(version_num=VERSION.c.version_num))
 
 
 def _opened(where: str | Path, make: bool) -> Database:
@@ -269,7 +266,7 @@ def _make(database: Database, anew: bool = False) -> None:
     try:
         with _faults(database), database.engine.begin() as connection:
             connection.execute(sa.schema.CreateTable(VERSION, if_not_exists=True))
-            _lock(connection)
+            connection.execute(LOCK)
             if anew or connection.execute(sa.select(VERSION.c.version_num)).scalar() != REVISION:
                 METADATA.drop_all(connection, tables)
                 METADATA.create_all(connection, tables)
@@ -286,16 +283,12 @@ def _faults(database: Database) -> Iterator[None]:
         yield
     except exc.DBAPIError as error:
         reason = first_line(error.orig or error)
+        # What is there is at fault, and neither the disk, nor the server, nor another writer: by SQLite's names of
+        # errors, and Postgres's of what lacks a table or a column.
+        sqlite, postgres = (str(getattr(error.orig, key, None) or "") for key in ("sqlite_errorname", "sqlstate"))
         if "database is locked" in reason:
             reason = f"another process has been writing for {WAIT_S} s: try again"
-        elif _is_damage(error.orig):
+        elif sqlite.startswith(DAMAGE) or postgres.startswith("42"):
             said = f"the index {database.name} is damaged ({reason}): `kernelgate history rebuild` makes it anew"
             raise BrokenIndexError(said) from None
         raise HistoryIndexError(f"the index {database.name}: {reason}") from None
-
-
-def _is_damage(error: BaseException | None) -> bool:
-    """Whether what is there is at fault, and neither the disk, nor the server, nor another writer: by SQLite's names of
-    errors, and Postgres's of what lacks a table or a column."""
-    kind = getattr(error, "sqlite_errorname", "")
-    return kind.startswith(DAMAGE) or str(getattr(error, "sqlstate", None) or "").startswith("42")

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from kernelgate.bench.core.errors import one_line
 from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES, SESSION
-from kernelgate.ci.history.entry import CaseEntry, Entry, SeriesEvent, moment
+from kernelgate.ci.history.entry import Entry, SeriesEvent, moment
 
 BATCH = 500
 """Values of one query: SQLite takes 32,766 of them, 999 of old."""
@@ -25,7 +25,13 @@ def add(connection: sa.Connection, entry: Entry, condensed: str | None = None) -
     in the record's place, where that is not the record itself."""
     where = _environment(entry)
     record = _record(connection, entry, where, condensed)
-    commits = _numbers(connection, COMMIT.c.sha, {sha: {} for sha in _commits(entry)})
+    shas = [one.commit for case in entry.cases for one in case.points]
+    shas += [sha for case in entry.cases for one in case.comparisons for sha in (one.base, one.head)]
+    commits = _numbers(connection, COMMIT.c.sha, {text(sha): {} for sha in shas if sha is not None})
+
+    def commit_id(sha: str | None) -> int | None:
+        return None if sha is None else commits[text(sha)]
+
     named = [{**where, "card": text(case.card), "case": text(case.case)} for case in entry.cases]
     keys = [_digest(one) for one in named]
     fresh = {key: {**one, "newest": ""} for key, one in zip(keys, named, strict=True)}
@@ -33,8 +39,13 @@ def add(connection: sa.Connection, entry: Entry, condensed: str | None = None) -
     points, comparisons, renewed = [], [], []
     for key, case in dict(zip(keys, entry.cases, strict=True)).items():  # names that differ in control characters alone
         own = {"series_id": series[key], "record_id": record, "finding": case.finding and text(case.finding)}
-        points += [own | one for one in _points(case, commits)]
-        comparisons += [own | one for one in _comparisons(case, commits)]
+        for point in case.points:
+            points.append(own | point.model_dump(exclude={"commit"}) | {"commit_id": commit_id(point.commit)})
+        for number, one in enumerate(case.comparisons):
+            low, high = one.interval_pct or (None, None)
+            there = {"number": number, "base_id": commit_id(one.base), "head_id": commit_id(one.head)}
+            told = one.model_dump(exclude={"base", "head", "interval_pct"})
+            comparisons.append(own | told | there | {"low_pct": low, "high_pct": high})
         renewed.append({"number": series[key], "name": case.reference and text(case.reference)})
     costs = [
         {"record_id": record, "number": number, **cost.model_dump(), "phase": text(cost.phase)}
@@ -108,15 +119,7 @@ def _record(connection: sa.Connection, entry: Entry, where: Mapping[str, str], c
         "cards": json.dumps(sorted({text(case.card) for case in entry.cases}), ensure_ascii=False),
         "condensed": condensed,
     }
-    fresh: int = connection.execute(sa.insert(RECORD).values(**row).returning(RECORD.c.id)).scalar_one()
-    return fresh
-
-
-def _commits(entry: Entry) -> set[str]:
-    """All that the entry names."""
-    named = {one.commit for case in entry.cases for one in case.points}
-    named |= {sha for case in entry.cases for one in case.comparisons for sha in (one.base, one.head)}
-    return {text(sha) for sha in named if sha is not None}
+    return int(connection.execute(sa.insert(RECORD).values(**row).returning(RECORD.c.id)).scalar_one())
 
 
 def _numbers(connection: sa.Connection, key: sa.Column[str], rows: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
@@ -125,17 +128,16 @@ def _numbers(connection: sa.Connection, key: sa.Column[str], rows: Mapping[str, 
     def numbers() -> dict[str, int]:
         found: dict[str, int] = {}
         names = list(rows)
-        for some in (names[start : start + BATCH] for start in range(0, len(names), BATCH)):
-            asked = sa.select(key, key.table.c.id).where(key.in_(some))
+        for start in range(0, len(names), BATCH):
+            asked = sa.select(key, key.table.c.id).where(key.in_(names[start : start + BATCH]))
             found.update((name, number) for name, number in connection.execute(asked))
         return found
 
     known = numbers()
-    new = [{key.name: name, **rows[name]} for name in sorted(rows.keys() - known.keys())]
-    if not new:
-        return known
-    insert(connection, key.table, new)
-    return numbers()
+    if new := [{key.name: name, **rows[name]} for name in sorted(rows.keys() - known.keys())]:
+        insert(connection, key.table, new)
+        known = numbers()
+    return known
 
 
 def _digest(fields: Mapping[str, str]) -> str:
@@ -156,25 +158,6 @@ def _environment(entry: Entry) -> dict[str, str]:
         "machine": text(where.device.uuid or where.host),
     }
     return {**shared, "environment": _digest(shared)[:16]}
-
-
-def _points(case: CaseEntry, commits: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    for point in case.points:
-        commit = commits[text(point.commit)] if point.commit is not None else None
-        yield {**point.model_dump(exclude={"commit"}), "commit_id": commit}
-
-
-def _comparisons(case: CaseEntry, commits: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    for number, one in enumerate(case.comparisons):
-        low, high = one.interval_pct or (None, None)
-        yield {
-            **one.model_dump(exclude={"base", "head", "interval_pct"}),
-            "number": number,
-            "base_id": commits[text(one.base)],
-            "head_id": commits[text(one.head)] if one.head is not None else None,
-            "low_pct": low,
-            "high_pct": high,
-        }
 
 
 def text(value: str | None) -> str:

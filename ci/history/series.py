@@ -14,18 +14,8 @@ import sqlalchemy as sa
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.model import Code, Line, Piece, table
-from kernelgate.ci.history.database import (
-    COMMIT,
-    COMPARISON,
-    COST,
-    ENVIRONMENT,
-    EVENT,
-    NAMES,
-    POINT,
-    RECORD,
-    SERIES,
-    SESSION,
-)
+from kernelgate.ci.history import database
+from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES, SESSION
 from kernelgate.ci.history.entry import KeptSession
 from kernelgate.ci.history.facts import CaseName, HistoryComparison, HistoryPoint, MeasuredSeries, pct
 
@@ -64,7 +54,7 @@ COMPARISONS = (
     .outerjoin(HEAD, HEAD.c.id == COMPARISON.c.head_id)
 )
 HEADS = POINTS.where(POINT.c.side == "head")
-_NAMES = tuple(SERIES.c[key] for key in (*NAMES, *ENVIRONMENT))
+_NAMES = tuple(SERIES.c[key] for key in (*database.NAMES, *database.ENVIRONMENT))
 EXPORTED: Mapping[str, sa.Select[Any]] = {
     "points": POINTS.add_columns(*_NAMES).join(SERIES, SERIES.c.id == POINT.c.series_id),
     "comparisons": COMPARISONS.add_columns(*_NAMES).join(SERIES, SERIES.c.id == COMPARISON.c.series_id),
@@ -115,8 +105,8 @@ def loaded(
             ends = one.pop("low_pct"), one.pop("high_pct")
             one["interval_pct"] = None if None in ends else ends
         made = MeasuredSeries(
-            **{key: row[key] for key in (*NAMES, "reference")},
-            environment={key: row[key] for key in ENVIRONMENT if row[key]},
+            **{key: row[key] for key in (*database.NAMES, "reference")},
+            environment={key: row[key] for key in database.ENVIRONMENT if row[key]},
             points=tuple(HistoryPoint.model_construct(**one) for one in taken),
             comparisons=tuple(HistoryComparison.model_construct(**one) for one in compared),
         )
@@ -146,7 +136,7 @@ def by_case(connection: sa.Connection, wanted: Wanted) -> Iterator[tuple[CaseNam
     """The rows of the series that have these names, case by case. Raises KernelgateError where there are none."""
 
     def name(row: Mapping[str, Any]) -> CaseName:
-        return CaseName(*(row[key] for key in NAMES))
+        return CaseName(*(row[key] for key in database.NAMES))
 
     for case, rows in groupby(sorted(chosen(connection, wanted), key=name), key=name):
         yield case, list(rows)
@@ -250,7 +240,9 @@ def _named(one: MeasuredSeries, what: str) -> str:
 
 
 def _environment(one: MeasuredSeries) -> str:
-    known = (f"{key.replace('_', ' ')} {one.environment[key]}" for key in ENVIRONMENT if key in one.environment)
+    known = (
+        f"{key.replace('_', ' ')} {one.environment[key]}" for key in database.ENVIRONMENT if key in one.environment
+    )
     return textwrap.fill(", ".join(known) or "environment unknown", render.WIDTH)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +26,7 @@ from kernelgate.ci.judge.case import Status
 from kernelgate.ci.lab import folder, log
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import GateAttempt, TriedChange, tries
-from kernelgate.ci.lab.state import AdviceAtHand, SessionState, state_of
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.lab.state import AdviceAtHand
 from kernelgate.ci.report import why
 
 FEW = 5
@@ -155,31 +154,30 @@ def table(sessions: Path) -> ActionTable:
         for one in log.tries(session.events):
             if session.opened.source == "measured" and one.action is not None and one.failed != "measurement":
                 cells.setdefault((one.action, one.bottleneck or UNKNOWN), []).append((session.name, one))
-    actions = tuple(_cell(*cell, tried) for cell, tried in sorted(cells.items()))
+    actions = []
+    for (action, against_), tried in sorted(cells.items()):
+        gains = [one.gain_pct for _, one in tried if one.gain_pct is not None]
+        estimates = [one.nvidia_gain_pct for _, one in tried if one.nvidia_gain_pct is not None]
+        seen = TriedAction(
+            action,
+            against_,
+            tries=len(tried),
+            sessions=len({name for name, _ in tried}),
+            helped=sum(helped(one) for _, one in tried),
+            failed=sum(one.failed is not None for _, one in tried),
+            gains_pct=(min(gains), max(gains)) if gains else None,
+            nvidia_pct=median(estimates) if estimates else None,
+        )
+        actions.append(seen)
     all_tries = [named for tried in cells.values() for named in tried]
     followed = [helped(one) for _, one in all_tries if one.recommended]
     return ActionTable(
         sessions=len({name for name, _ in all_tries}),
         tries=len(all_tries),
-        helped=sum(helped(one) for _, one in all_tries),
+        helped=sum(one.helped for one in actions),
         followed=len(followed),
         followed_helped=sum(followed),
-        actions=actions,
-    )
-
-
-def _cell(action: str, bottleneck: str, tried: Sequence[tuple[str, TriedChange]]) -> TriedAction:
-    gains = [one.gain_pct for _, one in tried if one.gain_pct is not None]
-    estimates = [one.nvidia_gain_pct for _, one in tried if one.nvidia_gain_pct is not None]
-    return TriedAction(
-        action,
-        bottleneck,
-        tries=len(tried),
-        sessions=len({name for name, _ in tried}),
-        helped=sum(helped(one) for _, one in tried),
-        failed=sum(one.failed is not None for _, one in tried),
-        gains_pct=(min(gains), max(gains)) if gains else None,
-        nvidia_pct=median(estimates) if estimates else None,
+        actions=tuple(actions),
     )
 
 
@@ -213,14 +211,13 @@ def profile(source: Path, case: str | None) -> Analysis:
 
 def needed_bytes(source: Path, case: str | None = None) -> float | None:
     """That a call of the profiled case must move, by the record, or by the one that a session keeps beside a report."""
-    path = source
+    records = [source]
     if ncu_reader.is_report(source):
         case = source.name.partition(".")[2].removesuffix(".head.ncu-rep")
         places = (source.parents[1] / name for name in (folder.RECORD, "performance.json"))
-        path = next((one for one in places if one.exists()), source)
-    if path == source and ncu_reader.is_report(source):
-        return None
-    known = {one.id: one.work.bytes for one in record.read(path).cases if one.work and case in (None, one.id)}
+        records = [one for one in places if one.exists()][:1]
+    cases = (one for path in records for one in record.read(path).cases)
+    known = {one.id: one.work.bytes for one in cases if one.work and case in (None, one.id)}
     return next(iter(known.values())) if len(known) == 1 else None
 
 
@@ -230,12 +227,6 @@ def longest(analyses: Iterable[Analysis]) -> Analysis:
 
 
 # ---- of a session ----------------------------------------------------------------------------------------------------
-
-
-def state_now(session: Session, root: Path, policy: Policy) -> SessionState:
-    """The state of a session now, with what is recommended before its next change."""
-    found = at_hand(session, root) if session.is_open else None
-    return state_of(session.events, policy, folder.now(), found)
 
 
 def at_hand(session: Session, root: Path) -> AdviceAtHand | None:
@@ -277,11 +268,12 @@ def profile_of(session: Session) -> Path | None:
     work = session.work
     kept = {one.number for one in tries(session.events) if one.decision == "kept"}
     overwritten = False
-    for event in reversed(session.events):
+    for at, event in reversed([*enumerate(session.events)]):
         if isinstance(event, TriedChange) and event.number in kept:
             return _of_try(work / f"try-{event.number}")
         if isinstance(event, GateAttempt) and event.gate == "profile" and not event.skipped:
-            if event.passed and _is_of_kept(event, session):
+            waiting = {one.number for one in tries(session.events[:at]) if one.decision is None}
+            if event.passed and waiting <= kept:  # else the gate looked at a change that was reverted
                 return None if overwritten else newest(work / PROFILE, "*.ncu-rep")
             overwritten = True  # what an earlier attempt left
     return None
@@ -294,13 +286,6 @@ def nvidia_gain_pct(session: Session, number: int, action: str | None) -> float 
     """
     found = action and _read(newest(session.work / f"try-{number}" / PROFILE, "*.base.ncu-rep"))
     return estimate(action, found.kernel.rules) if action and found else None
-
-
-def _is_of_kept(attempt: GateAttempt, session: Session) -> bool:
-    """Whether no try was waiting to be reverted while the gate looked at the working tree."""
-    at = next(place for place, event in enumerate(session.events) if event is attempt)
-    waiting = {one.number for one in tries(session.events[:at]) if one.decision is None}
-    return all(one.decision == "kept" for one in tries(session.events) if one.number in waiting)
 
 
 def _of_try(work: Path) -> Path | None:

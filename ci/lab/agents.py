@@ -94,10 +94,6 @@ class AgentTool:
         return not changes and not any(_is_left(one) for one in self.parameters.values())
 
     @property
-    def destroys(self) -> bool:
-        return self.verb in DESTRUCTIVE
-
-    @property
     def description(self) -> str:
         """The first sentence of the verb's help."""
         first = " ".join((self.command.help or self.verb).split("\n\n")[0].split())
@@ -117,19 +113,17 @@ def argument_name(one: click.Parameter) -> str:
 
 
 def offered(root: click.Group) -> tuple[AgentTool, ...]:
-    every = [tool for name in OFFERED for tool in _tools(tuple(name.split()), root)]
-    return tuple(tool for tool in every if tool.verb not in LOCAL)
-
-
-def _tools(words: tuple[str, ...], root: click.Group) -> Iterator[AgentTool]:
-    found: click.Command | None = root
-    for word in words:
-        found = found.get_command(click.Context(found), word) if isinstance(found, click.Group) else None
-    if isinstance(found, click.Group):
-        for name in found.commands:
-            yield from _tools((*words, name), root)
-    elif found is not None:
-        yield AgentTool(words, found)
+    tools = []
+    for verb in OFFERED:
+        words = tuple(verb.split())
+        found: click.Command | None = root
+        for word in words:
+            found = found.get_command(click.Context(found), word) if isinstance(found, click.Group) else None
+        if isinstance(found, click.Group):
+            tools += [AgentTool((*words, name), command) for name, command in found.commands.items()]
+        elif found is not None:
+            tools.append(AgentTool(words, found))
+    return tuple(tool for tool in tools if tool.verb not in LOCAL)
 
 
 def input_schema(tool: AgentTool) -> dict[str, Any]:
@@ -147,8 +141,12 @@ def command_line(tool: AgentTool, given: Mapping[str, Any], checkout: Path) -> l
     """The verb's words, without the program. Raises ToolRefusedError for anything that may not be asked for."""
     known = tool.parameters
     given = {name.replace("-", "_"): value for name, value in given.items()}
-    if strange := sorted(given.keys() - known.keys()):
-        raise _unknown(tool, strange[0], given)
+    for name in sorted(given.keys() - known.keys()):
+        near = difflib.get_close_matches(name, [one for one in known if one not in given], 1)
+        rest = {one: value for one, value in given.items() if one in known}
+        said = f"{tool.name} has no argument {name[:60]!r}; it takes {', '.join(known) or 'nothing'}"
+        call = ToolCall(tool.name, rest | ({near[0]: given[name]} if near else {}))
+        raise ToolRefusedError("unknown_argument", said, call)
     options, places = list[str](), list[str]()
     for name, one in known.items():
         asked = Asked(tool, name, one, given)
@@ -163,19 +161,9 @@ def command_line(tool: AgentTool, given: Mapping[str, Any], checkout: Path) -> l
             raise asked.refused("invalid_argument", f"{name} is true or false")
         elif value:
             options.append(_long(one))
-    takes_json = any(one.name == "as_json" for one in tool.command.params)
-    json = ["--json"] if takes_json else []
-    return [*tool.words, *options, *json, *(["--", *places] if places else [])]
-
-
-def _unknown(tool: AgentTool, name: str, given: Mapping[str, Any]) -> ToolRefusedError:
-    known = [one for one in tool.parameters if one not in given]
-    near = difflib.get_close_matches(name, known, 1)
-    rest = {one: value for one, value in given.items() if one in tool.parameters}
-    meant = {near[0]: given[name]} if near else {}
-    takes = f"it takes {', '.join(tool.parameters) or 'nothing'}"
-    said = f"{tool.name} has no argument {name[:60]!r}; {takes}"
-    return ToolRefusedError("unknown_argument", said, ToolCall(tool.name, rest | meant))
+    if any(one.name == "as_json" for one in tool.command.params):
+        options.append("--json")
+    return [*tool.words, *options, *(["--", *places] if places else [])]
 
 
 def inside(checkout: Path, text: str, below: str = "") -> Path | None:
@@ -214,22 +202,20 @@ class Asked:
 
     def _value(self, value: object, checkout: Path) -> str:
         kind = _type(self.one)["type"]
+        text, said = str(value), ""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             said = f"{self.name} takes {kind}s, not {type(value).__name__}"
-            raise self.refused("invalid_argument", said)
-        text = str(value)
-        if len(text) > MAX_TEXT or not all(c.isprintable() or c == "\n" for c in text):
+        elif len(text) > MAX_TEXT or not all(c.isprintable() or c == "\n" for c in text):
             said = f"{self.name} takes text of at most {MAX_TEXT} characters, all of them printable"
-            raise self.refused("invalid_argument", said)
-        if isinstance(self.one.type, click.Path):
+        elif isinstance(self.one.type, click.Path):
             below = OUT if _is_left(self.one) else ""
-            path = inside(checkout, text, below)
-            if path is None:
+            if (path := inside(checkout, text, below)) is None:
                 where = f"{below}/ of the checkout" if below else "the checkout"
                 raise self.refused("not_allowed", f"{text[:200]!r} does not lie in {where}")
             return str(path)
-        if text.startswith("-") and kind == "string":
+        elif text.startswith("-") and kind == "string":
             said = f"{self.name} is {text[:60]!r}: a value does not begin with -, as an option does"
+        if said:
             raise self.refused("invalid_argument", said)
         return text
 
@@ -277,8 +263,7 @@ def _arguments(tool: AgentTool, found: Mapping[str, Any]) -> Iterator[tuple[str,
     for name, one in tool.parameters.items():
         value = found.get(str(one.name))
         if isinstance(value, str | bool):
-            numbers = {"integer": int, "number": float}
-            yield name, numbers.get(_type(one)["type"], lambda text: text)(value)
+            yield name, {"integer": int, "number": float}.get(_type(one)["type"], lambda text: text)(value)
         elif value and _is_several(one):
             yield name, list(value)
 

@@ -29,7 +29,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
 class SessionError(KernelgateError):
-    """A session's log is broken, or does not fit what is asked of it."""
+    """A file of a session is broken, or does not fit what is asked of it."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,15 @@ def now() -> str:
 
 def read(folder: Path) -> Session:
     """The session in `folder`. Raises SessionError naming the line that does not fit."""
-    path = folder / FILE
+    return Session(folder, events_of(text_of(folder / FILE), str(folder / FILE)))
+
+
+def text_of(path: Path) -> str:
+    """Raises SessionError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SessionError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    return Session(folder, events_of(text, str(path)))
 
 
 def _events(lines: str, where: str) -> list[Event]:

@@ -22,13 +22,10 @@ from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.lab import advice, folder, watching
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import GateAttempt, GateName
-from kernelgate.ci.lab.signals import findings
+from kernelgate.ci.lab.patterns import findings
 from kernelgate.ci.lab.state import due, gate_states, state_of
 from kernelgate.ci.lab.watching import Watch
 from kernelgate.ci.policy.policy import Policy
-
-CLI = "kernelgate.ci.commands.cli"
-NO_GPU = "this machine has no GPU to profile on"
 
 
 def run(
@@ -90,7 +87,7 @@ class TriedGate:
 
     def run(self, *words: str | Path, answers: Sequence[int] = (0,)) -> None:
         """Raises GateFailedError where the command ended with a code that is none of its answers."""
-        done = watching.run(CLI, list(map(str, words)), self.root, self.watch)
+        done = watching.run("kernelgate.ci.commands.cli", list(map(str, words)), self.root, self.watch)
         self.seconds += done.seconds
         self.device_s += done.device_s
         self.silent_s = max(self.silent_s, done.silent_s or 0.0)
@@ -117,8 +114,8 @@ class TriedGate:
 
 def attempt(session: Session, root: Path, policy: Policy, name: GateName, sessions: Iterable[Session]) -> GateAttempt:
     """One attempt at a gate. `sessions`: whose times say how long it may be expected to take."""
-    if name == "profile" and session.opened.gpu in (None, "cpu"):
-        return skip(name, NO_GPU)
+    if name == "profile" and not session.opened.on_gpu:
+        return skip(name, "this machine has no GPU to profile on")
     minutes = next(one.limit_minutes for one in gate_states(session.events) if one.name == name)
     expected = watching.expected_seconds(name, session, sessions)
     gate = TriedGate(session, root, policy, Watch(f"gate {name}", total_s=minutes * 60, expected_s=expected))
@@ -126,8 +123,7 @@ def attempt(session: Session, root: Path, policy: Policy, name: GateName, sessio
         seen = {"passed": True, **_ATTEMPTS[name](gate)}
     except GateFailedError as error:
         seen = {"passed": False, "said": str(error)}
-    on_gpu = session.opened.gpu not in (None, "cpu")
-    seen |= {"seconds": round(gate.seconds, 1), "gpu_seconds": gate.device_s if on_gpu else None}
+    seen |= {"seconds": round(gate.seconds, 1), "gpu_seconds": gate.device_s if session.opened.on_gpu else None}
     seen |= {"silent_s": gate.silent_s or None, "machine": lock.boot_identity()}
     return GateAttempt.model_validate({"at": folder.now(), "gate": name, **seen})
 

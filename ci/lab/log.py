@@ -7,7 +7,7 @@ UTC. Changes are in percent of time, positive is slower, as everywhere in kernel
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise
@@ -73,6 +73,10 @@ class Opened(_Event):
     source: Source = "measured"
     origin: str | None = None
     """Of a recorded session: the document that it was taken from."""
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.gpu not in (None, "cpu")
 
 
 class _Worked(_Event):
@@ -247,6 +251,10 @@ def gates(events: Sequence[Event], name: GateName) -> tuple[GateAttempt, ...]:
 
 def notes(events: Sequence[Event], kind: str) -> list[str]:
     return [event.said for event in events if isinstance(event, SessionNote) and event.kind == kind]
+
+
+def closed_of(events: Iterable[Event]) -> Closed | None:
+    return next((event for event in events if isinstance(event, Closed)), None)
 
 
 def minutes_between(earlier: str | None, later: str | None) -> float | None:

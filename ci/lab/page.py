@@ -87,15 +87,14 @@ GAIN_NOTE = "Percent less time with its 95% interval; kept ones are filled."
 
 
 def _environment() -> jinja2.Environment:
+    def with_commands(text: str) -> Line:
+        """What stands between ` and ` is a command; an odd one is a character."""
+        parts = text.split("`") if text.count("`") % 2 == 0 else [text]
+        return tuple(Code(part) if number % 2 else part for number, part in enumerate(parts) if part)
+
     made = render.html("kernelgate.ci.lab")
-    made.filters["commands"] = _with_commands
+    made.filters["commands"] = with_commands
     return made
-
-
-def _with_commands(text: str) -> Line:
-    """What stands between ` and ` is a command; an odd one is a character."""
-    parts = text.split("`") if text.count("`") % 2 == 0 else [text]
-    return tuple(Code(part) if number % 2 else part for number, part in enumerate(parts) if part)
 
 
 def _digest(text: str) -> str:
@@ -237,22 +236,12 @@ def asked_tiles() -> list[dict[str, int]]:
 
 def calculator_data(known: Calculator) -> dict[str, Any]:
     """For the page's script. Each answer of a card stands there once, and for each tile its place."""
-    return {
-        "rules": RULES,
-        "gpus": [
-            {"key": key, "name": model.name} | asdict(model.limits) for key, model in sorted(hardware.GPUS.items())
-        ],
-        "axes": AXES,
-        "cards": [{"card": card, **_places(answers)} for card, answers in known.tiles.items()],
-    }
-
-
-def _places(answers: Sequence[TileAnswer]) -> dict[str, Any]:
-    different: list[TileAnswer] = []
-    for one in answers:
-        if one not in different:
-            different.append(one)
-    return {"answers": different, "places": [different.index(one) for one in answers]}
+    gpus = [{"key": key, "name": model.name} | asdict(model.limits) for key, model in sorted(hardware.GPUS.items())]
+    cards_ = []
+    for card, answers in known.tiles.items():
+        different = [one for at, one in enumerate(answers) if one not in answers[:at]]
+        cards_.append({"card": card, "answers": different, "places": [different.index(one) for one in answers]})
+    return {"rules": RULES, "gpus": gpus, "axes": AXES, "cards": cards_}
 
 
 def known(root: Path) -> Calculator:

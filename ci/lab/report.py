@@ -10,7 +10,7 @@ from kernelgate.bench.core.errors import one_line
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.explain.next_step import KEEP_FROM, PROFILE_BELOW
 from kernelgate.ci.lab import drawings, variables
-from kernelgate.ci.lab.log import Event, PatternUse, SessionNote, TriedChange, duration, notes
+from kernelgate.ci.lab.log import Event, PatternUse, SessionNote, TriedChange, closed_of, duration, notes
 from kernelgate.ci.lab.patterns import Applies
 from kernelgate.ci.lab.state import (
     BLIND_TARGET,
@@ -19,7 +19,6 @@ from kernelgate.ci.lab.state import (
     GateState,
     NextCommand,
     SessionState,
-    closed_of,
     state_of,
 )
 from kernelgate.ci.policy.policy import Policy
@@ -271,10 +270,12 @@ def prompt(events: Sequence[Event], found: Sequence[Applies], policy: Policy, no
     }
     lines = [f"# Session {opened.name}", "", f"Objective: {_quoted(opened.objective)}", ""]
     lines += [f"- {name}: {said}" for name, said in about.items() if said]
+    known = ((one.pattern, "; ".join(map(_clean, one.why))) for one in found)
+    patterns = [f"{one.name} ({why}): {one.do} `{one.command}`" for one, why in known]
     for title, told in (
         ("State", _standing(events, state)),
         ("Constraints", _constraints(state, policy)),
-        ("Patterns that apply now", _patterns(found)),
+        ("Patterns that apply now", patterns or ["none, by this session's log"]),
         ("Last results", _results(events, state)),
         ("Begin", _begin(state)),
     ):
@@ -303,13 +304,6 @@ def _constraints(state: SessionState, policy: Policy) -> Iterator[str]:
     for one in state.budgets:
         if one.limit is not None:
             yield f"{one.shown(one.spent, one.limit)} are spent; at the end it stops, with what is known"
-
-
-def _patterns(found: Sequence[Applies]) -> Iterator[str]:
-    for one in found:
-        yield f"{one.pattern.name} ({'; '.join(map(_clean, one.why))}): {one.pattern.do} `{one.pattern.command}`"
-    if not found:
-        yield "none, by this session's log"
 
 
 def _results(events: Sequence[Event], state: SessionState) -> Iterator[str]:

@@ -26,15 +26,12 @@ def of_checkout(root: Path, repository: str, say: Callable[[str], None]) -> list
     found = []
     for path in sorted((root / folder.FOLDER).glob(f"*/{log.FILE}")):
         try:
-            lines = path.read_text(encoding="utf-8")
-            kept = KeptSession(repository=repository, name=path.parent.name, log=lines)
+            kept = KeptSession(repository=repository, name=path.parent.name, log=folder.text_of(path))
             if _is_whole(kept):
                 found.append(kept)
             events(kept, str(path))  # says what is broken, or not known here
         except SessionError as error:
             say(f"left out: {error}")
-        except (OSError, UnicodeDecodeError) as error:
-            say(f"left out: {path} cannot be read: {getattr(error, 'strerror', None) or error}")
         except ValidationError as error:
             say(f"left out: {path.parent} is no session's folder: {faults(error)}")
     return found

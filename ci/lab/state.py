@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from math import exp, log, sqrt
@@ -11,19 +11,7 @@ from typing import Final, Literal, cast
 from kernelgate.ci.explain.next_step import PROFILE_BELOW
 from kernelgate.ci.lab import log as logs
 from kernelgate.ci.lab import variables
-from kernelgate.ci.lab.log import (
-    Closed,
-    Event,
-    GateAttempt,
-    GateName,
-    Opened,
-    PatternUse,
-    SessionCost,
-    TriedChange,
-    gates,
-    minutes_between,
-    tries,
-)
+from kernelgate.ci.lab.log import Event, GateAttempt, GateName, Opened, TriedChange, closed_of, gates, tries
 from kernelgate.ci.policy.policy import Policy
 
 GateStatus = Literal["passed", "failed", "skipped", "open"]
@@ -125,7 +113,8 @@ class SessionFigures:
     @property
     def usd(self) -> float | None:
         """All that is known; None where nothing is."""
-        return _sum([one for one in (self.usd_gpu, self.usd_assistant, self.usd_other) if one is not None])
+        known = [one for one in (self.usd_gpu, self.usd_assistant, self.usd_other) if one is not None]
+        return sum(known) if known else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,10 +170,6 @@ def opened_of(events: Sequence[Event]) -> Opened:
     return cast(Opened, events[0])
 
 
-def closed_of(events: Iterable[Event]) -> Closed | None:
-    return next((event for event in events if isinstance(event, Closed)), None)
-
-
 # ---- time boxes ------------------------------------------------------------------------------------------------------
 
 ENVIRONMENT_MINUTES: Final = 10.0
@@ -215,59 +200,53 @@ hours and ended at 0.09x the reference."""
 
 # ---- gates -----------------------------------------------------------------------------------------------------------
 
+GATES: Mapping[GateName, tuple[float, str, str]] = {
+    "environment": (
+        ENVIRONMENT_MINUTES,
+        "kernelgate doctor calls the machine fit",
+        "do what doctor says of each failed check; build nothing before",
+    ),
+    "build": (
+        BUILD_MINUTES,
+        "the kernel compiles",
+        f"read the first error; after {BISECT_AFTER_MINUTES:g} minutes of failing, look for the last commit "
+        "that compiles with `kernelgate bisect --build`",
+    ),
+    "correctness": (
+        CORRECTNESS_MINUTES,
+        "every configuration agrees with the card's oracle, the small ones first",
+        "repeat the smallest configuration that fails, with the command that it comes with",
+    ),
+    "performance": (
+        PERFORMANCE_MINUTES,
+        "kernel and reference are timed beside each other",
+        "end what else runs on the device, and try again",
+    ),
+    "profile": (
+        PROFILE_MINUTES,
+        f"a bottleneck is named; needed below {PROFILE_BELOW:g}x the reference",
+        "see what the profiler said; without one, say so: `kernelgate session gate profile --skip REASON`",
+    ),
+    "document": (DOCUMENT_MINUTES, "the report is written", "kernelgate session close"),
+}
+"""In their order: how many minutes each may take, what passes it, and what to do when it fails."""
+
 
 def gate_states(events: Sequence[Event]) -> tuple[GateState, ...]:
     """All gates of the session's template, in their order."""
-    baseline = opened_of(events).template == "baseline"
-    known: dict[GateName, tuple[float, str, str]] = {
-        "environment": (
-            ENVIRONMENT_MINUTES,
-            "kernelgate doctor calls the machine fit",
-            "do what doctor says of each failed check; build nothing before",
-        ),
-        "build": (
-            BUILD_MINUTES,
-            "the kernel compiles",
-            f"read the first error; after {BISECT_AFTER_MINUTES:g} minutes of failing, look for the last commit "
-            "that compiles with `kernelgate bisect --build`",
-        ),
-        "correctness": (
-            CORRECTNESS_MINUTES,
-            "every configuration agrees with the card's oracle, the small ones first",
-            "repeat the smallest configuration that fails, with the command that it comes with",
-        ),
-        "performance": (
-            PERFORMANCE_MINUTES,
-            "kernel and reference are timed beside each other",
-            "end what else runs on the device, and try again",
-        ),
-        "profile": (
-            PROFILE_MINUTES,
-            f"a bottleneck is named; needed below {PROFILE_BELOW:g}x the reference",
-            "see what the profiler said; without one, say so: `kernelgate session gate profile --skip REASON`",
-        ),
-        "document": (
-            BASELINE_DOCUMENT_MINUTES if baseline else DOCUMENT_MINUTES,
-            "the report is written",
-            "kernelgate session close",
-        ),
-    }
-    return tuple(_gate(name, told, events) for name, told in known.items() if not (baseline and name == "profile"))
-
-
-def _gate(name: GateName, told: tuple[float, str, str], events: Sequence[Event]) -> GateState:
-    attempts = gates(events, name)
-    last = attempts[-1] if attempts else None
-    status: GateStatus = "passed" if name == "document" and closed_of(events) else "open"
-    if last is not None:
-        status = "failed" if not last.passed else "skipped" if last.skipped else "passed"
-    return GateState(
-        name,
-        *told,
-        status=status,
-        minutes=seconds_of(attempts) / 60,
-        said=last.said if last else None,
-    )
+    baseline, found = opened_of(events).template == "baseline", []
+    for name, (limit_minutes, passes, on_failure) in GATES.items():
+        if baseline and name == "profile":
+            continue
+        attempts = gates(events, name)
+        last = attempts[-1] if attempts else None
+        status: GateStatus = "passed" if name == "document" and closed_of(events) else "open"
+        if last is not None:
+            status = "failed" if not last.passed else "skipped" if last.skipped else "passed"
+        limit = BASELINE_DOCUMENT_MINUTES if baseline and name == "document" else limit_minutes
+        minutes, said = seconds_of(attempts) / 60, last.said if last else None
+        found.append(GateState(name, limit, passes, on_failure, status, minutes, said))
+    return tuple(found)
 
 
 def is_timed(event: Event) -> bool:
@@ -283,7 +262,7 @@ def failing_build_minutes(events: Sequence[Event], until: str | None) -> float:
     failing = list(takewhile(lambda one: not one.passed, reversed(gates(events, "build"))))
     if not failing:
         return 0.0
-    since = minutes_between(failing[-1].at, until)
+    since = logs.minutes_between(failing[-1].at, until)
     return seconds_of(failing) / 60 if since is None else since + seconds_of(failing[-1:]) / 60
 
 
@@ -302,8 +281,8 @@ def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
     kept = [one for one in tried if one.decision == "kept"]
     last = measured[-1] if measured else None
     since = kept_since(events, last) if last else []
-    machine_s = seconds_of(events) if is_on_gpu(events) else 0.0  # it costs, whatever a gate or try does there
-    uses = [event for event in events if isinstance(event, PatternUse)]
+    machine_s = seconds_of(events) if opened_of(events).on_gpu else 0.0  # it costs, whatever a gate or try does there
+    uses = [event for event in events if isinstance(event, logs.PatternUse)]
     return SessionFigures(
         minutes_to_build=_first_passed(events, "build"),
         minutes_to_bottleneck=_first_passed(events, "profile"),
@@ -346,11 +325,7 @@ def times_as_fast(kept: Iterable[TriedChange]) -> float:
 def blind(events: Sequence[Event]) -> int:
     """Tries without a named bottleneck, where a profile could have been made."""
     skipped = any(one.skipped for one in gates(events, "profile"))
-    return sum(one.bottleneck is None for one in tries(events)) if is_on_gpu(events) and not skipped else 0
-
-
-def is_on_gpu(events: Sequence[Event]) -> bool:
-    return opened_of(events).gpu not in (None, "cpu")
+    return sum(one.bottleneck is None for one in tries(events)) if opened_of(events).on_gpu and not skipped else 0
 
 
 def _speedup_interval(last: GateAttempt | None, since: Sequence[TriedChange]) -> tuple[float, float] | None:
@@ -371,7 +346,7 @@ def _speedup_interval(last: GateAttempt | None, since: Sequence[TriedChange]) ->
 def _first_passed(events: Sequence[Event], gate: GateName) -> float | None:
     """Minutes from the opening to the gate, where it was passed by being tried."""
     first = next((one for one in gates(events, gate) if one.passed and is_timed(one)), None)
-    return minutes_between(opened_of(events).at, first.at) if first else None
+    return logs.minutes_between(opened_of(events).at, first.at) if first else None
 
 
 def _usd_gpu(events: Sequence[Event], seconds: float, policy: Policy) -> float | None:
@@ -384,11 +359,8 @@ def _usd_gpu(events: Sequence[Event], seconds: float, policy: Policy) -> float |
 
 
 def _usd(events: Sequence[Event], of_what: str) -> float | None:
-    return _sum([event.usd for event in events if isinstance(event, SessionCost) and event.of == of_what])
-
-
-def _sum(known: Sequence[float]) -> float | None:
-    return sum(known) if known else None
+    logged = [event.usd for event in events if isinstance(event, logs.SessionCost) and event.of == of_what]
+    return sum(logged) if logged else None
 
 
 # ---- what comes next, and when it stops ------------------------------------------------------------------------------
@@ -401,7 +373,7 @@ def summary(events: Sequence[Event], policy: Policy, now: str) -> SessionSummary
     opened, closed = opened_of(events), closed_of(events)
     minutes = closed.minutes if closed else None
     if minutes is None:
-        minutes = minutes_between(opened.at, (closed.at if closed else None) or now) or 0.0
+        minutes = logs.minutes_between(opened.at, (closed.at if closed else None) or now) or 0.0
     why = closed.why if closed else None
     return SessionSummary(opened=opened, closed=why, minutes=minutes, figures=figures(events, policy))
 
@@ -415,7 +387,7 @@ def state_of(events: Sequence[Event], policy: Policy, now: str, at_hand: AdviceA
     opened, until = known.opened, (closed.at if closed else None) or now
     box = BASELINE_MINUTES if opened.template == "baseline" else OPTIMISE_MINUTES
     remarks = [*logs.clock_jumps(events, until)]
-    if is_on_gpu(events) and opened.source == "measured" and opened.gpu not in policy.costs.gpu_hour:
+    if opened.on_gpu and opened.source == "measured" and opened.gpu not in policy.costs.gpu_hour:
         remarks.append(f"the policy has no price of {opened.gpu} (costs.gpu_hour): what it costs is not counted")
     state = SessionState(
         **vars(known),
@@ -449,7 +421,7 @@ def _stop(state: SessionState, events: Sequence[Event], until: str) -> tuple[Sto
             return one.of, f"{one.shown(one.spent)} of {one.shown(one.limit)} are spent"
     waiting = due(state.gates, state.figures.speedup_before)
     passed = [event.at for event in events if isinstance(event, GateAttempt) and event.passed]
-    without = minutes_between(passed[-1] if passed else events[0].at, until) or 0.0
+    without = logs.minutes_between(passed[-1] if passed else events[0].at, until) or 0.0
     if waiting is None or state.tries or without < WITHOUT_GATE_MINUTES:
         return None
     limit = f"{WITHOUT_GATE_MINUTES:g} are the limit"
@@ -473,7 +445,7 @@ def _next(
         why = "it failed" if last.failed else "it is not certainly faster, or not by enough"
         return NextCommand("kernelgate session revert", f"try {last.number}: {why}")
     first, target = state.tries[:1], state.opened.target
-    left = CHANGE_MINUTES - sum(seconds_of(first) / 60 + (minutes_between(one.at, until) or 0.0) for one in first)
+    left = CHANGE_MINUTES - sum(seconds_of(first) / 60 + (logs.minutes_between(one.at, until) or 0.0) for one in first)
     reached = target is not None and (state.figures.speedup or 0.0) >= target
     roof = at_hand.done if at_hand else None
     if left > 0 and not reached and roof is None:

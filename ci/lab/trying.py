@@ -35,18 +35,7 @@ from kernelgate.ci.judge.doubt import SCATTER
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.lab import advice, folder, log, report, state, variables, watching
 from kernelgate.ci.lab.folder import RECORD, Session
-from kernelgate.ci.lab.log import (
-    Closed,
-    ClosedWhy,
-    Decided,
-    Event,
-    Opened,
-    PatternUse,
-    SessionNote,
-    TriedChange,
-    TryOutcome,
-    tries,
-)
+from kernelgate.ci.lab.log import Decided, Event, Opened, TriedChange, tries
 from kernelgate.ci.lab.state import due, is_tuning, state_of
 from kernelgate.ci.lab.watching import Watch
 from kernelgate.ci.pipeline import local, prior
@@ -98,14 +87,14 @@ def begin(root: Path, asked: Opened) -> Session:
     return made
 
 
-def close(session: Session, policy: Policy, why: ClosedWhy, learnt: str) -> tuple[Path, ...]:
+def close(session: Session, policy: Policy, why: log.ClosedWhy, learnt: str) -> tuple[Path, ...]:
     """Logs the end, and writes the report with its drawings, whose paths it returns."""
     with folder.alone(session):
         at = folder.now()
         known = state_of(session.events, policy, at)
-        end: list[Event] = [SessionNote(at=at, said=learnt, kind="learnt")] if learnt else []
+        end: list[Event] = [log.SessionNote(at=at, said=learnt, kind="learnt")] if learnt else []
         said = known.stop_reason or learnt or f"{known.minutes:.0f} minutes, {len(known.tries)} tries"
-        end.append(Closed(at=at, why=why, said=said))
+        end.append(log.Closed(at=at, why=why, said=said))
         made = report.of((*session.events, *end), policy, at)
         for name, text in made.items():  # before the end is logged, after which nobody could write it any more
             files.write(session.folder / name, text)
@@ -164,13 +153,13 @@ def as_recommended(asked: TriedChange, session: Session, root: Path) -> TriedCha
     return asked.model_copy(update={"recommended": asked.action in found})
 
 
-def _violated(before: Sequence[Event], tried: TriedChange) -> Iterator[PatternUse]:
+def _violated(before: Sequence[Event], tried: TriedChange) -> Iterator[log.PatternUse]:
     """Patterns (docs/patterns.md) that the try went against, as a program can see it."""
     if warned := variables.warning(tried.variables):
-        yield PatternUse(at=tried.at, pattern="one-variable-at-a-time", how="violated", said=warned)
+        yield log.PatternUse(at=tried.at, pattern="one-variable-at-a-time", how="violated", said=warned)
     if state.blind((*before, tried)) > state.blind(before):
         said = f"try {tried.number} was made without a profile"
-        yield PatternUse(at=tried.at, pattern="profile-before-optimise", how="violated", said=said)
+        yield log.PatternUse(at=tried.at, pattern="profile-before-optimise", how="violated", said=said)
 
 
 def _known_cards(root: Path, card: str | None) -> Cards:
@@ -216,7 +205,7 @@ def _measured(
         "at": folder.now(),
         "seconds": round(done.seconds, 1),
         "machine": lock.boot_identity(),
-        "gpu_seconds": done.device_s if session.opened.gpu not in (None, "cpu") else None,
+        "gpu_seconds": done.device_s if session.opened.on_gpu else None,
         "silent_s": done.silent_s,
         "advised": "revert",
     }
@@ -243,7 +232,7 @@ def _judged(session: Session, measured: RunRecord, policy: Policy) -> dict[str, 
     if verdict.refused is not None:
         return {**found, "failed": "measurement", "said": verdict.reason}
     outcomes = tuple(
-        TryOutcome(
+        log.TryOutcome(
             case=case.id,
             status=case.status.name.lower(),
             change_pct=case.change_pct,
@@ -309,7 +298,7 @@ def kept_state(session: Session) -> str:
 def keep(session: Session, why: str) -> Decided:
     """The last try stands: the next one is measured against it. Raises UsageError where there is none to decide."""
     with folder.alone(session):
-        return _decided(session, _undecided(session), True, why)
+        return _decided(session, True, why)
 
 
 def revert(session: Session, root: Path, why: str) -> tuple[Decided, Path | None]:
@@ -318,19 +307,19 @@ def revert(session: Session, root: Path, why: str) -> tuple[Decided, Path | None
     None where they were that already. Raises UsageError where there is no try to decide.
     """
     with folder.alone(session):
-        tried = _undecided(session)
+        number = _undecided(session).number
         base, paths = kept_state(session), cards.paths(_known_cards(root, session.opened.card))
         now = git.take_snapshot(root, paths)
-        git.keep_snapshot(root, session.name, f"{REVERTED}-{tried.number}", now)
+        git.keep_snapshot(root, session.name, f"{REVERTED}-{number}", now)
         patch = git.difference(root, base, now, paths)
-        path = _patch_of(session, tried.number)
+        path = _patch_of(session, number)
         if patch:
             data = patch.encode("utf-8", "surrogateescape")
             if not (path.exists() and path.read_bytes() == data):  # the author changed more since
                 path = path.with_name(f"{path.stem}-{REVERTED}.patch")
                 files.write(path, data)
             git.take_back(root, path)
-        return _decided(session, tried, False, why), path if patch else None
+        return _decided(session, False, why), path if patch else None
 
 
 def _undecided(session: Session) -> TriedChange:
@@ -340,7 +329,8 @@ def _undecided(session: Session) -> TriedChange:
     return waiting[-1]
 
 
-def _decided(session: Session, tried: TriedChange, kept: bool, why: str) -> Decided:
+def _decided(session: Session, kept: bool, why: str) -> Decided:
+    tried = _undecided(session)
     decided = Decided(at=folder.now(), number=tried.number, kept=kept, why=why or tried.said)
     folder.append(session.folder, decided)
     return decided

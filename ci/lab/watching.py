@@ -10,7 +10,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,9 +19,10 @@ from kernelgate.bench.system import lock, supervise
 from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import MAX_LAST, TimeLimits
+from kernelgate.ci.lab import log
 from kernelgate.ci.lab.folder import Session
-from kernelgate.ci.lab.log import Event, GateAttempt, GateName, Opened, TriedChange
-from kernelgate.ci.lab.state import is_timed, opened_of
+from kernelgate.ci.lab.log import GateName, TriedChange
+from kernelgate.ci.lab.state import is_timed
 
 REPORT_S: Final = 30.0
 """How often at the latest long work says what it does."""
@@ -118,19 +119,13 @@ def run(module: str, words: Sequence[str], cwd: Path, watch: Watch) -> Watched:
 
 
 def expected_seconds(what: GateName | None, session: Session, sessions: Iterable[Session]) -> float | None:
-    """The median of a gate's times (None: a try's); None where there is none before."""
-    here = [one.events for one in sessions if one.name == session.name or any(map(is_timed, one.events))]
-    took = [*_took(what, session.opened, here)]
+    """The median of the times of a gate that was passed (None: of tries that did not fail), of the same kernel on the
+    same device; None where there is none before."""
+    like, took = session.opened, list[float]()
+    for one in sessions:
+        alike = (one.opened.card, one.opened.gpu, one.opened.source) == (like.card, like.gpu, like.source)
+        if alike and (one.name == session.name or any(map(is_timed, one.events))):
+            tries = (event for event in one.events if isinstance(event, TriedChange) and event.failed is None)
+            attempts = (event for event in log.gates(one.events, what) if event.passed) if what else tries
+            took += [event.seconds for event in attempts if event.seconds]
     return statistics.median(took) if took else None
-
-
-def _took(what: GateName | None, like: Opened, logs: Iterable[Sequence[Event]]) -> Iterator[float]:
-    """Of a gate that was passed, or of tries that did not fail, of the same kernel on the same device."""
-    for events in logs:
-        opened = opened_of(events)
-        if (opened.card, opened.gpu, opened.source) == (like.card, like.gpu, like.source):
-            for event in events:
-                is_try = what is None and isinstance(event, TriedChange) and event.failed is None
-                is_gate = isinstance(event, GateAttempt) and event.gate == what and event.passed
-                if (is_try or is_gate) and (seconds := getattr(event, "seconds", None)):
-                    yield seconds

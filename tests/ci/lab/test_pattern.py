@@ -12,7 +12,7 @@ import pytest
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder, log, patterns
-from kernelgate.ci.lab.signals import SIGNALS
+from kernelgate.ci.lab.patterns import SIGNALS
 
 ROOT = Path(__file__).parents[3]
 PATTERNS = patterns.read_all(patterns.SHIPPED)

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from kernelgate.ci.lab import log, patterns
+from kernelgate.ci.lab.patterns import Seen
 from kernelgate.ci.lab.report import prompt
-from kernelgate.ci.lab.signals import Seen
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
 

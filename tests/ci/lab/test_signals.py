@@ -11,7 +11,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.record import Build, Check, FuzzResult, KernelFacts, Timing
 from kernelgate.ci.lab.log import Closed, Decided, Event, GateAttempt, GateName, Opened, TriedChange, TryOutcome
-from kernelgate.ci.lab.signals import SIGNALS, DoctorFinding, Seen
+from kernelgate.ci.lab.patterns import SIGNALS, DoctorFinding, Seen
 
 OPENED = Opened(name="s", objective="faster")
 RECORD = record.read(Path(__file__).parents[2] / "data/cards/swiglu_slower.json")
