@@ -55,39 +55,27 @@ def by_script() -> dict[str, Any]:
     blocks = [{"shared_bytes": s, "threads": t, "registers": r} for s, t, r in BLOCKS]
     blocks += [{"shared_bytes": s, "threads": t, "least_registers": least} for s, t, least in TILES]
     changed = [{name: value} for name, value in CHANGED.items()]
-    facts = page.calculator_data(Calculator())
     asked = {"changed": changed, "blocks": blocks, "words": WORDS, "least": LEAST}
-    done = subprocess.run(
-        [*started, "-e", SCRIPT.read_text(encoding="utf-8") + RUN],
-        input=json.dumps({"facts": facts, "asked": asked}, default=dict),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    given = json.dumps({"facts": page.calculator_data(Calculator()), "asked": asked}, default=dict)
+    words = [*started, "-e", SCRIPT.read_text(encoding="utf-8") + RUN]
+    done = subprocess.run(words, input=given, capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
 def plain(fits: Occupancy | str) -> dict[str, Any]:
-    if isinstance(fits, str):
-        return {"problem": fits}
-    return asdict(fits) | {"limits": list(fits.limits)}
-
-
-def gpus() -> list[hardware.GpuModel]:
-    return [model for _, model in sorted(hardware.GPUS.items())]
+    return {"problem": fits} if isinstance(fits, str) else asdict(fits) | {"limits": list(fits.limits)}
 
 
 def test_the_page_calculates_what_the_verb_does() -> None:
     """And would not by other rules: the grid reaches the edges at which each of them decides."""
-    said = by_script()
-
+    said, gpus = by_script(), [model for _, model in sorted(hardware.GPUS.items())]
     for (shared, threads, registers), found in zip(BLOCKS, said["found"], strict=False):
-        for gpu, one in zip(gpus(), found, strict=True):
+        for gpu, one in zip(gpus, found, strict=True):
             fits = occupancy(gpu.limits, threads, registers, shared)
             assert one == plain(fits) if fits.blocks else "does not fit" in one["problem"]
     for (shared, threads, least), found in zip(TILES, said["found"][len(BLOCKS) :], strict=True):
-        assert found == [plain(tile.fit(BlockNeeds("", shared, threads, least), gpu)) for gpu in gpus()]
+        assert found == [plain(tile.fit(BlockNeeds("", shared, threads, least), gpu)) for gpu in gpus]
     sizes = [tile.plain(words, 4) for words in WORDS]
     assert said["bytes"] == [None if one is None else one.shared_bytes for one in sizes]
     assert said["about"] == [tile.about(least) for least in LEAST]

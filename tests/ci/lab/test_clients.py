@@ -1,4 +1,5 @@
-"""`kernelgate mcp` as agents use it: by scripted clients of the official SDKs for Python and TypeScript, over pipes."""
+"""`kernelgate mcp` as agents use it: by a scripted client of the official SDK for TypeScript, over pipes. Python's is
+that of test_server.py."""
 
 from __future__ import annotations
 
@@ -14,7 +15,6 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client, StdioServerParameters
 
 from tests import miniature
 from tests.ci.lab.test_server import DRAWN_OUT, MARK, SERVED
@@ -22,63 +22,19 @@ from tests.processes import named
 from tests.workflows import node
 
 Told = dict[str, Any]
-Scripted = Callable[[Told], Told]
 WORKFLOWS = Path(__file__).parents[2] / "workflows"
 STARTED = DRAWN_OUT.replace("print(p.pid, flush=True)", "open('ready', 'w').close()")
-READS = 'import json,sys; print(json.dumps({"words": sys.argv[1:]}))'
+READS = 'import json,sys; open("started", "a").write("x"); print(json.dumps({"words": sys.argv[1:]}))'
 
 
-def by_python(asked: Told) -> Told:
-    """What tests/workflows/client.mjs does, by the SDK for Python."""
-    told: list[Told] = []
-    heard: list[float] = []
-
-    async def hear(seconds: float, *_: object) -> None:
-        heard.append(seconds)
-
-    async def run() -> Told:
-        async with Client(StdioServerParameters(**asked["server"])) as client:
-
-            async def call(one: Told) -> Told:
-                made = await client.call_tool(one["name"], one["arguments"], progress_callback=hear)
-                said: Told = made.structured_content
-                told.append({"name": one["name"], "failed": bool(made.is_error), "said": said})
-                return said
-
-            said: Told = {}
-            *calls, last = asked["calls"]
-            for one in calls if "ready" in asked else asked["calls"]:
-                said = await call(one)
-            if "ready" in asked:
-                async with anyio.create_task_group() as group:
-                    group.start_soon(call, last)
-                    while not Path(asked["ready"]).exists():
-                        await anyio.sleep(0.02)
-                    group.cancel_scope.cancel()
-                told.append({"name": last["name"], "cancelled": "by a scope"})
-            for _ in range(asked.get("follow", 0)):
-                if following := said.get("next"):
-                    one = {"name": following["tool"], "arguments": following["arguments"]}
-                    said = await call(asked["before"].get(following["tool"], one))
-            tools = [one.name for one in (await client.list_tools()).tools]
-            return {"tools": tools, "told": told, "heard": len(heard), "version": client.server_info.version}
-
-    return anyio.run(run)
-
-
-def by_typescript(asked: Told) -> Told:
+def client(asked: Told) -> Told:
+    """What tests/workflows/client.mjs makes of it."""
     command = node.command()
     assert command, "Node is missing; `make test` brings it"
     words = [*command, "client.mjs", json.dumps(asked)]
     done = subprocess.run(words, cwd=WORKFLOWS, capture_output=True, text=True, check=True, timeout=900)
     found: Told = json.loads(done.stdout or "{}")
     return found
-
-
-@pytest.fixture(params=[by_python, by_typescript], ids=["python", "typescript"])
-def client(request: pytest.FixtureRequest) -> Scripted:
-    made: Scripted = request.param
-    return made
 
 
 def served(checkout: Path, program: str) -> Told:
@@ -101,7 +57,7 @@ def wrong_calls(count: int) -> list[Told]:
     return [drawn.choice(kinds)() for _ in range(count)]
 
 
-def test_a_client_that_is_wrong_200_times_is_told_each_time_what_to_do(client: Scripted, tmp_path: Path) -> None:
+def test_a_client_that_is_wrong_200_times_is_told_each_time_what_to_do(tmp_path: Path) -> None:
     right = {"name": "build", "arguments": {"ref": "HEAD"}}
     found = client({"server": served(tmp_path, READS), "calls": [*wrong_calls(200), right]})
     assert found["version"] == version("kernelgate")
@@ -111,9 +67,10 @@ def test_a_client_that_is_wrong_200_times_is_told_each_time_what_to_do(client: S
         assert one["failed"], one
         assert one["said"]["error"]["next"]["tool"] in found["tools"], one
     assert last["said"]["answer"] == {"words": ["build", "--ref=HEAD", "--json"]}
+    assert (tmp_path / "started").read_text() == "x", "what is refused starts nothing"
 
 
-def test_a_client_that_cancels_leaves_no_process_and_goes_on(client: Scripted, tmp_path: Path) -> None:
+def test_a_client_that_cancels_leaves_no_process_and_goes_on(tmp_path: Path) -> None:
     calls = [{"name": "doctor", "arguments": {"gpu": True}}, {"name": "build", "arguments": {}}]
     asked = {"server": served(tmp_path, f"import sys\nif 'build' in sys.argv: {STARTED}"), "calls": calls}
     found = client({**asked, "ready": str(tmp_path / "ready")})
@@ -125,7 +82,7 @@ def test_a_client_that_cancels_leaves_no_process_and_goes_on(client: Scripted, t
 
 def test_a_client_that_hangs_up_takes_the_server_and_its_verb_with_it(tmp_path: Path) -> None:
     asked = {"server": served(tmp_path, STARTED), "calls": [{"name": "build", "arguments": {}}]}
-    assert by_typescript({**asked, "ready": str(tmp_path / "ready"), "hangUp": True}) == {}
+    assert client({**asked, "ready": str(tmp_path / "ready"), "hangUp": True}) == {}
 
     async def gone() -> None:
         with anyio.fail_after(30):
@@ -136,7 +93,7 @@ def test_a_client_that_hangs_up_takes_the_server_and_its_verb_with_it(tmp_path: 
 
 
 @pytest.mark.slow
-def test_a_whole_session_by_the_next_calls_alone(client: Scripted, tmp_path: Path) -> None:
+def test_a_whole_session_by_the_next_calls_alone(tmp_path: Path) -> None:
     """What the environment is like is not asked for, and nobody edits the kernel: the try has nothing to measure."""
     card = miniature.SCALE_CARD.replace("    cases =", "    cpu_cases = [dict(N=4096, dtype='fp32')]\n    cases =")
     strided = miniature.SCALE.replace("mutable_data_ptr())[i]", "mutable_data_ptr())[i * out.stride(0)]")

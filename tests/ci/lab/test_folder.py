@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,12 +17,8 @@ from tests.ci.lab import session_events as made
 def test_what_is_added_is_read_and_several_writers_lose_nothing(tmp_path: Path) -> None:
     begun = folder.create(tmp_path, made.opened())
     notes = [SessionNote(at=made.clock(number), said=f"note {number}") for number in range(20)]
-    writers = [threading.Thread(target=folder.append, args=(begun.folder, note)) for note in notes]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-
+    with ThreadPoolExecutor(len(notes)) as threads:
+        list(threads.map(lambda note: folder.append(begun.folder, note), notes))
     said = {event.said for event in folder.read(begun.folder).events if isinstance(event, SessionNote)}
     assert said == {note.said for note in notes}
 

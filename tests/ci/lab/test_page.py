@@ -1,24 +1,27 @@
 from __future__ import annotations
 
+import json
 import re
+import socket
 from pathlib import Path
 
 import pytest
 
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.commands import cli
+from kernelgate.ci.lab import folder
 from kernelgate.ci.lab import page as write
 from kernelgate.ci.lab.log import Event
-from kernelgate.ci.lab.page import Calculator
+from kernelgate.ci.lab.page import Calculator, PageAnswer
 from kernelgate.ci.lab.state import SessionState, state_of
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e\u200b"
-NOTHING = Calculator()
 
 
-def state(*events: Event, minute: float = 20) -> SessionState:
-    return state_of(events, Policy(), made.clock(minute))
+def state(*events: Event) -> SessionState:
+    return state_of(events, Policy(), made.clock(20))
 
 
 def test_what_a_log_holds_is_shown_and_does_nothing() -> None:
@@ -33,13 +36,10 @@ def test_what_a_log_holds_is_shown_and_does_nothing() -> None:
 
 
 def test_a_page_in_a_file_asks_nobody_and_a_live_one_its_server_alone() -> None:
-    file, live = (write.page(state(made.opened()), NOTHING, live) for live in (False, True))
-
-    assert "connect-src" not in file
-    assert 'id="live"' not in file
+    file, live = (write.page(state(made.opened()), Calculator(), live) for live in (False, True))
+    assert not re.search(r"(src|href)=\"|connect-src|id=\"live\"", file)
     assert "default-src 'none'" in live
     assert "connect-src 'self'" in live
-    assert not re.search(r"(src|href)=\"", file)
 
 
 def test_the_page_is_written_and_one_form_must_be_named(
@@ -51,3 +51,51 @@ def test_the_page_is_written_and_one_form_must_be_named(
     for words in ([], ["-o", "page.html", "--serve"]):
         assert cli.run(["session", "page", *words]) == 64
         assert "give one of -o FILE" in capsys.readouterr().err
+
+
+# ---- served ----------------------------------------------------------------------------------------------------------
+
+FIXED = {"/": (write.HTML, lambda: "page"), "/state.json": (write.JSON, lambda: "{}")}
+LOCAL = ((b"host", b"127.0.0.1:8756"),)
+
+
+def test_browsers_of_this_machine_are_answered_and_there_is_nothing_else() -> None:
+    for host in (b"127.0.0.1:8756", b"localhost"):
+        headers = [(b"accept", b"*/*"), (b"Host", host)]
+        assert write.answer("GET", "/", headers, FIXED) == PageAnswer(200, write.HTML, "page")
+        assert write.answer("GET", "/state.json", headers, FIXED) == PageAnswer(200, write.JSON, "{}")
+    for method, path, status in (("POST", "/", 405), ("GET", "/log.jsonl", 404), ("GET", "/../state.json", 404)):
+        assert write.answer(method, path, LOCAL, FIXED).status == status
+
+
+def test_a_name_that_was_pointed_at_this_machine_is_refused() -> None:
+    strange = (b"evil.example", b"127.0.0.1.evil.example", b"localhost@evil.example", b"localhost\n")
+    for hosts in (*([one] for one in strange), [b"localhost", b"evil.example"], []):
+        assert write.answer("GET", "/state.json", [(b"host", host) for host in hosts], FIXED).status == 421
+
+
+def test_a_broken_line_is_said_and_mended_without_a_new_start(tmp_path: Path) -> None:
+    begun = folder.create(tmp_path, made.opened()).folder
+    served = write.served(begun, Policy(), Calculator())
+    log = begun / "log.jsonl"
+    whole = log.read_text()
+    log.write_text(whole + '{"event": "no')
+    told, page = (write.answer("GET", path, LOCAL, served) for path in ("/state.json", "/"))
+
+    assert (told.status, page.status) == (500, 500)
+    assert "log.jsonl:2 is no event of a session" in json.loads(told.text)["error"]
+    assert "log.jsonl:2 is no event of a session" in page.text
+    log.write_text(whole)
+    assert write.answer("GET", "/", LOCAL, served).status == 200
+
+
+def test_it_listens_on_the_loopback_address_alone_and_says_that_a_port_is_taken() -> None:
+    with write.listening(0) as bound:
+        address, port = bound.getsockname()
+        assert address == "127.0.0.1"
+        with pytest.raises(
+            UsageError, match=rf"--port {port} of 127\.0\.0\.1 cannot be had \(address already in use\)"
+        ):
+            write.listening(port)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", port))

@@ -77,12 +77,10 @@ def test_the_verb_says_why_and_what_to_run(
     monkeypatch.chdir(tmp_path)
 
     assert cli.run(["patterns"]) == 0
-    assert "not looked at yet" in capsys.readouterr().out
+    told = "environment-validated\n  now:  the session's environment was not looked at yet\n"
+    assert capsys.readouterr().out.startswith(told)
     assert cli.run(["patterns", "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    [found] = shown["patterns"]
-    assert (found["pattern"]["name"], found["pattern"]["command"]) == ("environment-validated", "kernelgate doctor")
-    assert shown["looked_at"] == ["session mine"]
+    assert json.loads(capsys.readouterr().out)["looked_at"] == ["session mine"]
 
     (tmp_path / "doctor.json").write_text(json.dumps({"fit": True, "checks": []}), encoding="utf-8")
     assert cli.run(["patterns", "--session", "none", "--doctor", "doctor.json"]) == 64

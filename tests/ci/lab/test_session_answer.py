@@ -111,12 +111,6 @@ def test_a_session_whose_money_is_spent_answers_so(checkout: Path, capsys: pytes
 
 
 def test_what_says_nothing_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    silent = (
-        (("new", " "), "OBJECTIVE"),
-        (("try", "", "why"), "WHAT"),
-        (("try", "what", "\t"), "WHY"),
-        (("note", ""), "SAID"),
-    )
-    for words, argument in silent:
+    for words, argument in ((("new", " "), "OBJECTIVE"), (("try", "what", "\t"), "WHY"), (("note", ""), "SAID")):
         assert cli.run(["session", *words]) == 64
         assert f"'{argument}': it is empty: say it in a few words" in capsys.readouterr().err

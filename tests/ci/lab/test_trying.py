@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import re
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -10,7 +11,6 @@ import pytest
 from kernelgate.bench.build.library import Sides
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import Device, Environment, RunRecord
-from kernelgate.bench.system import git
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, RecordVerdict, Status
 from kernelgate.ci.lab import trying
 from kernelgate.ci.lab.folder import Session
@@ -88,30 +88,12 @@ def test_a_try_is_decided_by_its_time_and_how_certain_that_is(change: float, adv
 def test_a_base_that_does_not_compile_is_told_before_anything_is_timed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    timed: list[object] = []
     library: Any = object()
     sides = {"toy": Sides(None, library, "commit b: toy.cu:3: expected a ;")}
     monkeypatch.setattr(trying.git, "worktree", lambda *_: nullcontext(tmp_path))
-    monkeypatch.setattr(git, "resolve", lambda *_: "b" * 40)
-
-    def told() -> str | None:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("kernelgate.bench.measure.run.libraries", lambda *_: None)
-            patch.setattr("kernelgate.bench.measure.run.bases", lambda *_: None)
-            patch.setattr("kernelgate.bench.measure.run.against", lambda *_: sides)
-            patch.setattr("kernelgate.bench.kernel.commit.judged", lambda *_: ())
-            patch.setattr(trying.cards, "read", lambda _: None)
-            patch.setattr(local, "measured", lambda *_: timed.append("timed"))
-            try:
-                trying.measure(tmp_path, made.opened(), made.tried(1, -5, base="b" * 40), tmp_path)
-            except KernelgateError as error:
-                return str(error)
-            return None
-
-    assert told() == (
-        "the last kept state cannot be measured against, so nothing was timed: commit b: toy.cu:3: expected a ;"
-    )
-    assert not timed
-    sides["toy"] = Sides(library, library)
-    assert told() is None
-    assert timed == ["timed"]
+    for name, made_up in (("libraries", None), ("bases", None), ("against", sides)):
+        monkeypatch.setattr(f"kernelgate.bench.measure.run.{name}", lambda *_, made_up=made_up: made_up)
+    monkeypatch.setattr(local, "measured", lambda *_: pytest.fail("it was timed"))
+    said = "the last kept state cannot be measured against, so nothing was timed: commit b: toy.cu:3: expected a ;"
+    with pytest.raises(KernelgateError, match=re.escape(said)):
+        trying.measure(tmp_path, made.opened(), made.tried(1, -5, base="b" * 40), tmp_path)

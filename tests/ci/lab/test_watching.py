@@ -10,7 +10,10 @@ import pytest
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import lock, supervise
 from kernelgate.ci.lab import watching
+from kernelgate.ci.lab.folder import Session
+from kernelgate.ci.lab.log import Event
 from kernelgate.ci.lab.watching import Watch
+from tests.ci.lab import session_events as made
 
 WATCH = Watch("try 1", report_s=0.2, silent_s=60.0, total_s=60.0)
 TALKS = "import time\nfor _ in range(8):\n    print('at work')\n    time.sleep(0.1)\n"
@@ -104,3 +107,20 @@ def test_what_a_command_printed_last_is_said_with_why_it_was_ended(
     done = watching.run("made_up", [], tmp_path, WATCH)
 
     assert (done.code, done.why) == (None, f"ended: {why}; last line: linking")
+
+
+def of(name: str, *events: Event, **fields: object) -> Session:
+    return Session(Path(name), (made.opened(name=name, gpu="NVIDIA H200", **fields), *events))
+
+
+def test_the_same_kernel_on_the_same_device_says_what_to_expect_and_a_script_or_a_document_does_not() -> None:
+    new = of("new")
+    earlier = of("earlier", made.gate("build", 2, seconds=40.0), made.tried(1, -5, seconds=50.0))
+    search = of("search", made.gate("profile", 0, seconds=None), made.tried(1, -5, seconds=1.1))
+    told = of("told", made.gate("build", 2, seconds=3600.0), source="recorded")
+    other = of("other", made.gate("build", 2, seconds=9.0), card="another")
+    strangers = (new, search, told, other)
+    for every, build_s, try_s in ((strangers, None, None), ((*strangers, earlier), 40, 50)):
+        assert watching.expected_seconds("build", new, every) == build_s
+        assert watching.expected_seconds(None, new, every) == try_s
+        assert watching.expected_seconds("performance", new, every) is None
