@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from kernelgate.bench.record import CANARY, EQUAL, MORE, Device, Environment, Ru
 from kernelgate.bench.timing import canary as canaries
 from kernelgate.ci.commands import cli, local
 from kernelgate.ci.commands import pair as verb
-from kernelgate.ci.history import canary, database, judging
+from kernelgate.ci.history import canary, judging
 from kernelgate.ci.history.canary import CanaryMachine
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, PointEntry
@@ -26,13 +26,6 @@ from tests.ci.history.entries import HEAD, an_entry, put, read
 
 SIBLINGS = ("GPU-a", "GPU-b", "GPU-c")
 POLICY = Policy()
-
-
-@pytest.fixture
-def index_at(tmp_path: Path) -> Iterator[Database]:
-    made = database.at(tmp_path / "index.sqlite")
-    yield made
-    made.engine.dispose()
 
 
 def gpu(uuid: str, name: str = "NVIDIA L4") -> Environment:
@@ -54,11 +47,11 @@ def night(index_at: Database, day: int, uuid: str, us: float, *statuses: str, ki
     put(index_at, entry)
 
 
-def fleet(index_at: Database, odd_us: float = 900.0) -> None:
+def fleet(index_at: Database) -> None:
     for day in (1, 2):
         for uuid in SIBLINGS:
             night(index_at, day, uuid, 900.0 + day)
-        night(index_at, day, "GPU-odd", odd_us)
+        night(index_at, day, "GPU-odd", 1010.0)
     night(index_at, 3, "GPU-other", 70.0, kind="NVIDIA H200")
 
 
@@ -71,7 +64,7 @@ def checked(index_at: Database, uuid: str, monkeypatch: pytest.MonkeyPatch) -> t
 def test_a_gpu_that_differs_is_not_fit_and_its_siblings_are(
     index_at: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fleet(index_at, odd_us=1010.0)
+    fleet(index_at)
     level, said = checked(index_at, "GPU-odd", monkeypatch)
     assert level == "failed"
     assert said == "its canary takes 12.0% longer than those of 3 other NVIDIA L4"
@@ -94,23 +87,17 @@ def test_where_nobody_knows_which_is_odd_none_is(index_at: Database, monkeypatch
     assert local.beside_siblings(gpu("GPU-a").device) == ()
 
 
-def test_doctor_ends_with_1_for_it(
-    index_at: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fleet(index_at, odd_us=1010.0)
+def test_doctor_ends_with_1_for_it(index_at: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet(index_at)
     monkeypatch.setenv("KERNELGATE_HISTORY_DATABASE", index_at.name)
-
-    def examined(uuid: str) -> int:
-        monkeypatch.setattr(local, "examine", lambda *_, siblings, **__: tuple(siblings(gpu(uuid).device)))
-        return cli.run(["doctor", "--gpu"])
-
-    assert examined("GPU-odd") == 1
-    assert "failed   siblings: its canary takes 12.0% longer" in capsys.readouterr().out
-    assert examined("GPU-a") == 0
+    for uuid, code in (("GPU-odd", 1), ("GPU-a", 0)):
+        device = gpu(uuid).device
+        monkeypatch.setattr(local, "examine", lambda *_, siblings, device=device, **__: tuple(siblings(device)))
+        assert cli.run(["doctor", "--gpu"]) == code
 
 
 def test_the_health_page_counts_false_alarms_and_detections(index_at: Database) -> None:
-    fleet(index_at, odd_us=1010.0)
+    fleet(index_at)
     night(index_at, 6, "GPU-a", 903.0, "regressed")
     night(index_at, 7, "GPU-a", 903.0, "unchanged", "undecided")
     known = {one.machine: one for one in read(index_at, canary.machines)}
@@ -128,12 +115,12 @@ def test_the_health_page_counts_false_alarms_and_detections(index_at: Database) 
 # The measurement ------------------------------------------------------------------------------------------------------
 
 
-def process(number: int, more: float = 0.02, spread: float = 0.001) -> RunRecord:
+def process(number: int, more: float = 0.02) -> RunRecord:
     """As `once` leaves it, of a machine with these effects."""
     rng = np.random.default_rng(number)
 
     def samples(change: float) -> tuple[float, ...]:
-        return tuple(900.0 * np.exp(rng.normal(change, spread, 60)))
+        return tuple(900.0 * np.exp(rng.normal(change, 0.001, 60)))
 
     effects = {EQUAL: 0.0, MORE: more}
     timings = tuple(
@@ -145,26 +132,22 @@ def process(number: int, more: float = 0.02, spread: float = 0.001) -> RunRecord
     return RunRecord(environments=(gpu("GPU-a"),), cards=(record.Card(name=CANARY),), cases=cases, processes=(one,))
 
 
-def made_by(start: object) -> RunRecord:
+def made_by(start: Callable[[int], RunRecord]) -> RunRecord:
     numbers = iter(range(1, 20))
     identity = Run(base_sha=HEAD, head_sha=HEAD, created_at="2026-08-09T01:00:00+00:00")
-    begin = start if callable(start) else process
-    return canaries.run(7, lambda so_far: verdict.undecided(so_far, POLICY), identity, lambda: begin(next(numbers)))
+    return canaries.run(7, lambda so_far: verdict.undecided(so_far, POLICY), identity, lambda: start(next(numbers)))
 
 
-def test_an_honest_machine_finds_what_is_known_and_the_history_counts_it(index_at: Database) -> None:
-    made = made_by(process)
+@pytest.mark.parametrize(("more", "detected"), [(0.02, 1), (0.0, 0)])
+def test_an_honest_machine_finds_what_is_known_and_one_that_sees_no_difference_misses_it(
+    index_at: Database, more: float, detected: int
+) -> None:
+    """The other is a plant: whatever it runs takes the same time, as where a timer stands still."""
+    made = made_by(lambda number: process(number, more))
     assert made.run.ended == "complete"
     put(index_at, judging.judged("n" * 64, made, POLICY))
     [found] = read(index_at, canary.machines)
-    assert (found.equal, found.false_alarms, found.more, found.detected) == (1, 0, 1, 1)
-
-
-def test_a_machine_that_sees_no_difference_misses_it(index_at: Database) -> None:
-    """A plant: whatever it runs takes the same time, as where a timer stands still."""
-    put(index_at, judging.judged("n" * 64, made_by(lambda number: process(number, more=0.0)), POLICY))
-    [found] = read(index_at, canary.machines)
-    assert (found.false_alarms, found.more, found.detected) == (0, 1, 0)
+    assert (found.equal, found.false_alarms, found.more, found.detected) == (1, 0, 1, detected)
 
 
 def test_both_pairs_are_timed_and_right() -> None:

@@ -92,14 +92,6 @@ def test_the_rules_are_what_a_verdict_depends_on() -> None:
     assert judging.rules_of(Policy(measure=Measure(skip_labels=()))) == judging.rules_of(Policy())
 
 
-@pytest.mark.parametrize(
-    ("text", "read"),
-    [
-        ("2026-08-01T12:00:00+02:00", "2026-08-01T10:00:00Z"),
-        ("2026-08-01T12:00:00.5Z", "2026-08-01T12:00:00Z"),
-        ("0001-01-01T00:00:00+14:00", None),
-        (None, None),
-    ],
-)
-def test_times_can_be_compared_as_text(text: str | None, read: str | None) -> None:
-    assert moment(text) == read
+def test_times_can_be_compared_as_text() -> None:
+    assert moment("2026-08-01T12:00:00.5+02:00") == "2026-08-01T10:00:00Z"
+    assert moment("0001-01-01T00:00:00+14:00") is None
