@@ -84,7 +84,6 @@ def test_what_is_suspected_and_told_answers_what_its_schema_says(capsys: pytest.
     nightly(index, "one", "two")
     put(index, a_pair(STEP - 1, STEP, 2.0))
     index.engine.dispose()
-
     states = {one["series"]["case"]: one["state"] for one in answered(capsys, ["changes"])["changes"]}
     assert states == {"one": "confirmed", "two": "suspected"}
     assert [one["cases"] for one in answered(capsys, ["tonight"])["pairs"]] == [["norm/two"]]

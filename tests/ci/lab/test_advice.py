@@ -1,19 +1,29 @@
-"""What is recommended on a profiled kernel, and what is said of tries in all sessions."""
+"""What is recommended on a profiled kernel and in a session, and what is said of tries in all sessions."""
 
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kernelgate.bench import record
+from kernelgate.bench.record import Work
 from kernelgate.ci.commands import cli
-from kernelgate.ci.explain.analyze import analyze_kernel
-from kernelgate.ci.lab import advice, folder, log
-from kernelgate.ci.lab.log import Event, Opened
+from kernelgate.ci.explain import analyze
+from kernelgate.ci.explain.analyze import Analysis, analyze_kernel
+from kernelgate.ci.lab import advice, folder, log, trying
+from kernelgate.ci.lab.folder import Session
+from kernelgate.ci.lab.log import Event, Opened, TriedChange
+from kernelgate.ci.lab.state import TRY, state_of
+from kernelgate.ci.lab.watching import Watched
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import why
+from tests import miniature
 from tests.ci.lab import session_events as made
+from tests.runs import case, run_record
 
 NSIGHT = Path(__file__).parents[2] / "data" / "nsight"
 
@@ -34,7 +44,6 @@ def swizzled(count: int, change_pct: float = -20.0) -> tuple[tuple[Event, ...], 
 def test_below_five_sessions_nothing_is_said_of_how_often_an_action_helps(tmp_path: Path) -> None:
     [few] = advice.table(write(tmp_path / "few", *swizzled(4))).actions
     [enough] = advice.table(write(tmp_path / "enough", *swizzled(5))).actions
-
     assert (few.tries, few.sessions, few.helped_words) == (4, 4, "not measured")
     assert (enough.helped_words, enough.gain_words, enough.nvidia_pct) == ("5 of 5", "20.0%", 30.0)
 
@@ -51,22 +60,17 @@ def test_what_failed_or_is_not_certain_did_not_help_and_what_nobody_measured_doe
     )
     recorded = (made.opened(name="told", source="recorded"), made.tried(1, -50, **sure))
     table = advice.table(write(tmp_path, events, recorded))
-
     [one] = table.actions
     assert (table.tries, table.sessions, table.helped) == (3, 1, 1)
     assert (one.tries, one.helped, one.failed) == (3, 1, 1)
     assert one.gains_pct == pytest.approx((-3, 20))
 
 
-@pytest.mark.parametrize(
-    ("status", "counts"),
-    [("improved", 1), ("faster", 1), ("likely_faster", 0), ("likely_slower", 0), ("undecided", 0)],
-)
-def test_only_what_is_certainly_faster_helped(tmp_path: Path, status: str, counts: int) -> None:
-    tried = made.tried(1, -20, action="swizzle", bottleneck="l2")
+@pytest.mark.parametrize(("status", "helped"), [("improved", True), ("likely_faster", False), ("undecided", False)])
+def test_only_what_is_certainly_faster_helped(status: str, helped: bool) -> None:
+    tried = made.tried(1, -20)
     told = tried.model_copy(update={"outcomes": (tried.outcomes[0].model_copy(update={"status": status}),)})
-    table = advice.table(write(tmp_path, (made.opened(), told)))
-    assert (table.tries, table.helped) == (1, counts)
+    assert advice.helped(told) == helped
 
 
 def test_recommend_says_what_to_do_why_and_what_was_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,7 +82,6 @@ def test_recommend_says_what_to_do_why_and_what_was_tried(tmp_path: Path, capsys
     tried = [line.strip() for line in lines if "tried" in line]
     assert tried[0] == "tried 5 times in 5 sessions against this bottleneck, helped 5 times"
     assert {*tried[1:]} == {"not tried against this bottleneck yet"}
-
     report = str(NSIGHT / "bank_conflicts.ncu-rep")
     assert cli.run(["recommend", report, "--sessions", sessions, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
@@ -107,3 +110,151 @@ def test_the_logs_that_are_kept_are_read() -> None:
     assert (table.tries, table.sessions, table.helped) == (133, 26, 49)
     said = "49 of 133 tries in 26 sessions helped: 17 of the 29 that followed a recommendation, 32 of the 104 others."
     assert advice.summary_line(table) == said
+
+
+# ---- in a session: reports of one H200 that were kept, put where gates and tries do ----------------------------------
+
+
+RECORD = Path(__file__).parents[2] / "data/causes/bank-conflicts.json"
+PROFILED = (*made.passed(0.4), made.gate("profile", 5, bottleneck="bank_conflicts"))
+KEPT = (*PROFILED, made.tried(1, -30, 20, action="swizzle"), made.decided(1, True, 21))
+
+
+def asked(action: str | None) -> TriedChange:
+    return TriedChange(what="w", why="y", action=action)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def read_once() -> Iterator[None]:
+    """Each report is read once, by its content."""
+    known: dict[bytes, tuple[Analysis, ...]] = {}
+    read = advice.analyze.analyze
+
+    def analyze(path: Path) -> tuple[Analysis, ...]:
+        content = path.read_bytes()
+        return known[content] if content in known else known.setdefault(content, read(path))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(advice.analyze, "analyze", analyze)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def session(root: Path, *events: Event) -> Session:
+    place = root / folder.FOLDER / "one"
+    place.mkdir(parents=True, exist_ok=True)
+    return Session(place, (made.opened(gpu="NVIDIA H200"), *events))
+
+
+def put(source: Path, found: Session, name: str) -> Path:
+    path = found.folder / folder.WORK / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, path)
+    return path
+
+
+def gated(root: Path, *events: Event) -> Session:
+    """A session whose profile gate left a report."""
+    found = session(root, *(events or PROFILED))
+    put(NSIGHT / "bank_conflicts.ncu-rep", found, "profile/toy.n4.head.ncu-rep")
+    return found
+
+
+def after_kept(root: Path) -> Session:
+    """A session whose kept try left a record."""
+    found = session(root, *KEPT)
+    put(RECORD, found, "try-1/run.json")
+    return found
+
+
+def next_of(found: Session, root: Path) -> tuple[str | None, str | None]:
+    at_hand = advice.at_hand(found, root)
+    coming_next = state_of(found.events, Policy(), made.clock(30), at_hand).next
+    return coming_next.recommend, coming_next.command
+
+
+def test_before_a_change_the_profile_of_the_gate_is_asked_what_to_try(here: Path) -> None:
+    report = ".ci/sessions/one/work/profile/toy.n4.head.ncu-rep"
+    assert next_of(gated(here), here) == (f"kernelgate recommend {report}", f"{TRY} --action swizzle")
+
+
+def test_after_a_kept_change_its_own_profile_is_asked(here: Path) -> None:
+    found = gated(here, *KEPT)
+    assert advice.profile_of(found) is None  # the gate's is of a state that is gone
+    record = put(RECORD, found, "try-1/run.json")
+    assert next_of(found, here) == (
+        "kernelgate recommend .ci/sessions/one/work/try-1/run.json",
+        f"{TRY} --action swizzle",
+    )
+    report = put(record, found, "try-1/profile/toy.n4.head.ncu-rep")
+    assert advice.profile_of(found) == report  # it says more: NVIDIA's rules
+    put(RECORD, found, "try-2/profile/toy.n4.head.ncu-rep")
+    assert advice.profile_of(found) == report
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        (made.tried(1, 3, 20), made.gate("profile", 21, bottleneck="dram"), made.decided(1, False, 22)),
+        (made.gate("profile", 21, passed=False),),
+    ],
+)
+def test_a_report_of_another_state_is_not_asked(here: Path, later: tuple[Event, ...]) -> None:
+    """One that the gate made of a change that was reverted, or that a failed attempt wrote over."""
+    assert advice.profile_of(gated(here, *PROFILED, *later)) is None
+
+
+def test_of_a_kernel_at_its_roof_the_next_thing_is_to_end(here: Path) -> None:
+    found = session(here, *made.passed(0.9), made.gate("profile", 5, bottleneck="dram"))
+    put(NSIGHT / "dram.ncu-rep", found, "profile/toy.n4.head.ncu-rep")
+    assert next_of(found, here)[0] is not None, "how much must be moved is not known"
+    moved = analyze.analyze(NSIGHT / "dram.ncu-rep")[0].kernel.figures["dram_bytes"]
+    for needed, command in ((0.5 * moved, f"{TRY} --action "), (moved, "kernelgate session close")):
+        timed = run_record(
+            [case("n4", work=Work(bytes=needed), card="toy"), case("n8", work=Work(bytes=1), card="toy")]
+        )
+        record.write(timed, found.work / "performance.json")
+        assert (next_of(found, here)[1] or "").startswith(command)
+
+
+def test_without_a_profile_nothing_is_recommended(here: Path) -> None:
+    skipped = (*made.passed(0.4), made.gate("profile", 5, skipped="no ncu"))
+    assert next_of(session(here, *skipped), here) == (None, TRY)
+    assert next_of(session(here, *PROFILED), here) == (None, TRY)  # another machine has it
+
+
+def test_an_action_that_is_recommended_is_logged_as_such(here: Path) -> None:
+    found = after_kept(here)
+    assert trying.as_recommended(asked("swizzle"), found, here).recommended
+    assert not trying.as_recommended(asked("more-warps"), found, here).recommended
+    assert not trying.as_recommended(asked(None), found, here).recommended
+
+
+def test_a_try_is_logged_with_what_nvidia_estimated(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a record and reports that were kept, as the measuring process of a machine with a GPU leaves them."""
+    repo = miniature.repository(here / "repo", miniature.SCALE_FILES)
+    base = miniature.git(repo, "rev-parse", "HEAD")
+    opened = made.opened(card="scale", gpu="NVIDIA H200", base=base)
+    begun = folder.create(repo, opened)
+    folder.append(begun.folder, *PROFILED)
+    put(NSIGHT / "spills_sections.ncu-rep", begun, "profile/toy.n4.head.ncu-rep")
+    miniature.write(repo, {"csrc/scale.cpp": miniature.SCALE.replace("factor *", "2 * factor *")})
+
+    def measured(*_: object) -> Watched:
+        put(RECORD, begun, "try-1/run.json")
+        put(NSIGHT / "spills_sections.ncu-rep", begun, "try-1/profile/scale.n64.base.ncu-rep")
+        put(NSIGHT / "dram_sections.ncu-rep", begun, "try-1/profile/scale.n64.head.ncu-rep")
+        return Watched(0, "", 1.0)
+
+    monkeypatch.setattr(trying.watching, "run", measured)
+    trying.run(folder.read(begun.folder), repo, Policy(), asked("more-warps"), ())
+    [tried] = [one for one in folder.read(begun.folder).events if isinstance(one, TriedChange)]
+    assert (tried.action, tried.recommended, tried.bottleneck) == ("more-warps", True, "occupancy")
+    assert tried.nvidia_gain_pct == pytest.approx(25.0)  # TheoreticalOccupancy in the base's report, not the head's
+    assert advice.nvidia_gain_pct(begun, 1, None) is None
+    assert advice.nvidia_gain_pct(begun, 2, "more-warps") is None

@@ -62,7 +62,6 @@ def test_a_live_page_shows_what_is_logged_and_ends_by_an_interrupt(checkout: Pat
         tab.on("pageerror", lambda error: said.append(str(error)))
         tab.goto(address[0])
         expect(tab.locator(".gates .good")).to_have_count(0)
-
         log = checkout / ".ci/sessions/one"
         tab.select_option("[name=rows]", "64")
         folder.append(log, *made.passed(0.8), made.tried(1, -50, what="<b>wider</b>"))
@@ -71,13 +70,11 @@ def test_a_live_page_shows_what_is_logged_and_ends_by_an_interrupt(checkout: Pat
         expect(tab.locator("svg circle")).to_have_count(1)
         assert tab.input_value("[name=rows]") == "64", "what is typed stays"
         assert said == []
-
         whole = (log / "log.jsonl").read_text()
         (log / "log.jsonl").write_text(whole + "nonsense\n")
         expect(tab.locator("#live")).to_contain_text("older than the log")
         (log / "log.jsonl").write_text(whole)
         expect(tab.locator("#live")).to_contain_text("Live")
-
         running.send_signal(signal.SIGINT)
         assert running.wait(20) == 0
         assert running.stderr is not None
@@ -103,10 +100,8 @@ def test_a_reader_on_a_phone_finds_by_keyboard_what_the_verb_says(
     assert row[0] == "H200, this session's"
     blocks, warps, percent, limits = row[1:]
     assert f"{blocks} blocks and {warps} warps on a multiprocessor, {percent} occupancy, limited by {limits}." in said
-
     tab.set_viewport_size({"width": browser.PHONE[0], "height": browser.PHONE[1]})
     assert tab.evaluate(BROKEN) == []
-
     tab.focus("[name=by]")
     tab.keyboard.press("ArrowDown")
     tab.keyboard.press("Tab")

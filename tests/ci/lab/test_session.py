@@ -42,7 +42,6 @@ def test_a_session_from_its_beginning_to_its_report(clone: Path, capsys: pytest.
     assert session("gate", "environment", "--skip", "looked at by hand") == 0
     for gate in ("build", "correctness", "performance", "profile"):
         assert session("gate", gate) == 0, capsys.readouterr().err
-
     assert "nothing changed below" in said(capsys, session("try", "nothing", "yet"), 64)
     kernel.write_text(FAST)
     assert session("try", "leave out the idle loop", "each element waits for it") in (0, 2), capsys.readouterr().err
@@ -50,7 +49,6 @@ def test_a_session_from_its_beginning_to_its_report(clone: Path, capsys: pytest.
     tried = record.read(clone / ".ci/sessions/loop/work/try-1/run.json")
     assert {one.role for one in tried.processes} == {"paired"}, "no witness has a say in a session"
     assert session("keep", "--why", "it is less work, whatever a busy machine measures") == 0
-
     for what, text in (
         ("a typo", FAST.replace("++i) {", "++i {")),
         ("wrong", FAST.replace("factor *", "1.5 * factor *")),
@@ -60,7 +58,6 @@ def test_a_session_from_its_beginning_to_its_report(clone: Path, capsys: pytest.
         assert session("try", what, "to be refused") == 1
         assert session("revert") == 0
         assert (kernel.read_text(), (clone / "notes.md").read_text()) == (FAST, "mine")
-
     capsys.readouterr()
     assert session("status", "--json") == 0
     status = json.loads(capsys.readouterr().out)

@@ -49,7 +49,6 @@ def test_what_is_kept_last_is_measured_against() -> None:
     tries = (made.tried(1, -5, head="1" * 40), made.tried(2, -5, head="2" * 40), made.tried(3, 5, head="3" * 40))
     decisions = (made.decided(1, True), made.decided(2, True), made.decided(3, False))
     session = Session(folder=made.HERE, events=(made.opened(), *tries, *decisions))
-
     assert trying.kept_state(session) == "2" * 40
     assert trying.kept_state(Session(made.HERE, (made.opened(),))) == "b" * 40
 

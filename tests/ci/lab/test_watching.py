@@ -28,9 +28,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_work_is_reported_and_what_it_prints_is_passed_on(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
     module.write_text(TALKS)
-
     done = watching.run("made_up", [], module.parent, replace(WATCH, expected_s=90.0))
-
     told = capsys.readouterr().err
     assert (done.code, done.why) == (0, "at work")
     assert told.count("  at work") == 8
@@ -47,7 +45,6 @@ def test_the_wait_for_a_device_is_no_time_of_the_command(
         pytest.fail("it was held")
     waiting = capsys.readouterr().err.splitlines()[-1]
     assert lock.waited_s(waiting) is not None
-
     clock = [0.0]
 
     def long(*_: object, on_line: Callable[[str], None], on_silence: Callable[[float], None], **__: object) -> int:
@@ -70,10 +67,8 @@ def test_the_time_of_the_device_is_that_in_which_it_was_held(module: Path) -> No
     held = "import subprocess,sys\nsubprocess.run([sys.executable, '-c', sys.argv[1]], check=True)\n"
     module.write_text(held)
     uses = "from kernelgate.bench.system import lock; import time\nwith lock.device('GPU-t'): time.sleep(0.2)"
-
     used = watching.run("made_up", [uses], module.parent, WATCH)
     unused = watching.run("made_up", ["import time; time.sleep(0.2)"], module.parent, WATCH)
-
     assert (used.code, unused.code) == (0, 0)
     assert 0.2 <= used.device_s < used.seconds
     assert unused.device_s == 0
@@ -81,9 +76,7 @@ def test_the_time_of_the_device_is_that_in_which_it_was_held(module: Path) -> No
 
 def test_a_silent_command_is_ended(module: Path) -> None:
     module.write_text(HANGS)
-
     done = watching.run("made_up", [], module.parent, replace(WATCH, silent_s=0.4))
-
     assert done.code is None
     assert re.fullmatch(r"ended: silent for \d+ s; it had printed nothing", done.why)
     assert done.silent_s is not None
@@ -105,7 +98,6 @@ def test_what_a_command_printed_last_is_said_with_why_it_was_ended(
 
     monkeypatch.setattr(supervise, "run", hung)
     done = watching.run("made_up", [], tmp_path, WATCH)
-
     assert (done.code, done.why) == (None, f"ended: {why}; last line: linking")
 
 

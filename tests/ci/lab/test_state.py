@@ -1,9 +1,15 @@
+"""What comes next in a session and what it came to; and sessions beside each other."""
+
 from __future__ import annotations
+
+import json
 
 import pytest
 
-from kernelgate.ci.lab.log import Event, SessionCost
-from kernelgate.ci.lab.state import TRY, AdviceAtHand, SessionState, state_of
+from kernelgate.ci.commands.options import shown
+from kernelgate.ci.lab import metrics
+from kernelgate.ci.lab.log import Closed, Event, PatternUse, SessionCost
+from kernelgate.ci.lab.state import TRY, AdviceAtHand, SessionState, SessionSummary, state_of, summary
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
 
@@ -22,7 +28,6 @@ def test_gates_come_in_order() -> None:
 
 def test_a_gate_that_failed_is_next_with_what_to_do_about_it() -> None:
     found = state(made.gate("environment", 1), made.gate("build", 2, passed=False, said="a semicolon is missing"))
-
     assert found.next.command == "kernelgate session gate build"
     assert "a semicolon is missing" in found.next.why
     assert [gate.status for gate in found.gates[:3]] == ["passed", "failed", "open"]
@@ -45,7 +50,6 @@ def test_a_slow_kernel_is_profiled_before_it_is_changed_and_a_fast_one_need_not_
 
 def test_an_undecided_try_is_decided_first() -> None:
     before = (*made.passed(0.9), PROFILED)
-
     assert state(*before, made.tried(1, -30)).next.command == "kernelgate session keep"
     assert state(*before, made.tried(1, 2, advised="revert")).next.command == "kernelgate session revert"
     assert state(*before, made.tried(1, -30), made.decided(1, True)).next.command == TRY
@@ -64,7 +68,6 @@ def test_of_what_is_recommended_the_first_that_was_not_tried_since_a_change_was_
     crashed = (made.tried(1, 3, action="swizzle", failed="measurement"), made.decided(1, False))
     both = (*reverted, made.tried(2, 3, action="multicast"), made.decided(2, False))
     kept = (*reverted, made.tried(2, -30, action="multicast"), made.decided(2, True))
-
     assert action() == action(*crashed) == action(*kept) == ("swizzle", None)
     assert action(*reverted) == ("multicast", None)
     assert action(*both) == (None, "was tried since")
@@ -72,7 +75,6 @@ def test_of_what_is_recommended_the_first_that_was_not_tried_since_a_change_was_
 
 def test_at_the_target_it_is_measured_again_and_then_closed() -> None:
     reached = (*made.passed(0.9), PROFILED, made.tried(1, -50), made.decided(1, True))
-
     assert state(*reached, target=1.5).next.command == "kernelgate session gate performance"
     assert state(*reached, made.measured(1.8, 13), target=1.5, minute=14).next.command == "kernelgate session close"
 
@@ -89,14 +91,12 @@ def test_at_the_target_it_is_measured_again_and_then_closed() -> None:
 )
 def test_it_stops_at_its_limits(minute: float, fields: dict[str, object], stop: str | None) -> None:
     found = state(SessionCost(at=made.clock(1), of="assistant", usd=0.7), minute=minute, **fields)
-
     assert found.stop == stop
     assert (found.next.command or "").endswith(f"close --why {stop}") is (stop is not None)
 
 
 def test_a_clock_that_went_back_is_said_and_takes_no_minutes_back() -> None:
     found = state(made.gate("environment", 10), made.gate("build", 2), minute=12)
-
     assert "went back by 480 s" in found.remarks[0]
     assert found.minutes == 12
 
@@ -104,7 +104,6 @@ def test_a_clock_that_went_back_is_said_and_takes_no_minutes_back() -> None:
 def test_what_was_kept_makes_the_speed_up() -> None:
     kept = (made.tried(1, -50), made.decided(1, True), made.tried(2, -20), made.decided(2, False))
     found = state(*made.passed(0.8), PROFILED, *kept, gpu="NVIDIA H200").figures
-
     assert (found.speedup_before, found.speedup) == (0.8, pytest.approx(1.6))
     assert found.gain_kept_pct == pytest.approx(50)
     assert (found.tries, found.kept, found.blind) == (2, 1, 2)
@@ -113,7 +112,70 @@ def test_what_was_kept_makes_the_speed_up() -> None:
 
 def test_a_try_is_blind_only_where_a_profile_could_have_been_made() -> None:
     tried = (*made.passed(0.8), made.tried(1, -50), made.tried(2, -20, bottleneck="dram"))
-
     assert state(*tried, gpu="NVIDIA H200").figures.blind == 1
     assert state(*tried, gpu="cpu").figures.blind == 0
     assert state(made.gate("profile", 5, skipped="no ncu"), *tried, gpu="NVIDIA H200").figures.blind == 0
+
+
+# ---- sessions beside each other --------------------------------------------------------------------------------------
+
+
+def row(minutes: float, **fields: object) -> SessionSummary:
+    uses = (PatternUse(pattern="profile-before-optimise", how="violated"),)
+    closed = Closed(at=made.clock(minutes), why="done", said="so")
+    events: tuple[Event, ...] = (made.opened(**fields), *made.passed(0.8), *uses, closed)
+    return summary(events, Policy(), made.clock(600))
+
+
+def test_few_sessions_say_nothing_and_how_few_they_are() -> None:
+    """Of the median of five, the least and the largest are an interval of 93.75%. One that is open is not counted."""
+    still_open = summary((made.opened(), *made.passed(0.8)), Policy(), made.clock(10))
+    found = metrics.overall([*(row(60) for _ in range(5)), still_open])
+    assert {one.said for one in found if one.n == 5} == {"5 sessions: too few to say"}
+    assert all(one.value is None for one in found)
+
+
+def test_what_people_recorded_is_shown_and_never_counted() -> None:
+    rows = [*(row(60) for _ in range(4)), *(row(180, source="recorded") for _ in range(6))]
+    assert all(one.n <= 4 for one in metrics.overall(rows))
+    assert "Recorded by people" in "\n".join(metrics.lines(rows))
+    told = json.loads(shown(metrics.beside(rows)))
+    assert (len(told["measured"]), len(told["recorded"])) == (4, 6)
+
+
+def test_over_enough_sessions_each_figure_has_its_number_and_interval() -> None:
+    found = {one.name: one for one in metrics.overall([row(round(180 * 0.8**number)) for number in range(6)])}
+    learning = found["change of a session's time from one to the next"]
+    assert learning.value == pytest.approx(-20, abs=1)
+    assert learning.interval is not None
+    assert learning.interval[0] < -20 < learning.interval[1]
+    assert found["time to a working build"].value == 2
+    assert found["mistakes repeated a session"].value == pytest.approx(5 / 6)
+    assert found["gap to the expert's time"].interval == (59 - 120, 180 - 120), "the least and the largest of six"
+    assert found["sessions to convergence"].said == "2 of 6; each later one took at most 120 min"
+    assert found["assistant's cost of a session"].said == "not measured"
+    assert all(one.n == 6 for one in found.values() if one.value is not None)
+
+
+def test_a_search_of_a_script_is_shown_and_says_nothing_of_a_sessions_time() -> None:
+    gate = made.gate("profile", 0, seconds=None, bottleneck="memory")
+    search = summary((made.opened(), gate, Closed(at=made.clock(14), why="done", said="")), Policy(), made.clock(9))
+    assert search.figures.minutes_to_bottleneck is None, "its log was written when it was over"
+    assert {one.said for one in metrics.overall([search] * 9)} == {"not measured"}
+    lines = [*metrics.lines([search] * 9)]
+    assert lines[2].startswith("  9 searches of scripts with 0 changes tried, not counted")
+    assert not [line for line in lines if "one:" in line], "nor is there a line for each"
+
+
+def test_a_speed_up_has_the_interval_of_its_gate_and_of_what_was_kept_since() -> None:
+    sure = {"speedup": 2.0, "speedup_low": 1.9, "speedup_high": 2.1}
+    gate = made.gate("performance", 4, figures=sure)
+    kept = (made.opened(), gate, made.tried(1, -50.0), made.decided(1, kept=True))
+    found = summary(kept, Policy(), made.clock(20))
+    assert found.figures.speedup == pytest.approx(4)
+    assert found.figures.speedup_interval == pytest.approx((3.78, 4.22), abs=0.02)
+    assert summary(kept[:2], Policy(), made.clock(20)).figures.speedup_interval == pytest.approx((1.9, 2.1))
+    without = (made.opened(), made.measured(2.0), *kept[2:])
+    assert summary(without, Policy(), made.clock(20)).figures.speedup_interval is None, (
+        "half of one would be too narrow"
+    )
