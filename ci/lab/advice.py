@@ -250,14 +250,9 @@ def answer(source: Path, root: Path) -> Recommended:
     return recommend(profile(source, None), table(root / folder.FOLDER), needed_bytes(source))
 
 
-def bottleneck(session: Session) -> str | None:
-    """What holds the last kept state back; None where there is no profile of it that can be read."""
-    found = _read(profile_of(session))
-    return found.bottleneck.bottleneck.value if found else None
-
-
-def _read(source: Path | None) -> Analysis | None:
-    """None also of a profiler that was ended; the record's notes say so."""
+def read(source: Path | None) -> Analysis | None:
+    """None where there is no profile, or none that can be read, as of a profiler that was ended: the record's notes say
+    so."""
     with suppress(KernelgateError):
         return profile(source, None) if source else None
     return None
@@ -284,7 +279,7 @@ def nvidia_gain_pct(session: Session, number: int, action: str | None) -> float 
 
     In percent of the kernel's time; None where no rule says anything of it, or there is no such profile.
     """
-    found = action and _read(newest(session.work / f"try-{number}" / PROFILE, "*.base.ncu-rep"))
+    found = action and read(newest(session.work / f"try-{number}" / PROFILE, "*.base.ncu-rep"))
     return estimate(action, found.kernel.rules) if action and found else None
 
 

@@ -97,10 +97,7 @@ def gains(tries: Sequence[TriedChange]) -> SessionDrawing | None:
     last = max(one.number for one in tries)
     across = Scale.over([1.0, float(last)], LEFT, WIDTH, room=0.1)
     step = -(-last // MOST_LABELS)
-    drawn = [drawing.text(0, 12, "less time than what stood before", "title")]
-    for tick in up.ticks(5):
-        drawn.append(drawing.line((LEFT, up.at(tick)), (WIDTH, up.at(tick)), "zero" if tick == 0 else "grid"))
-        drawn.append(drawing.text(LEFT - 5, up.at(tick) + 4, f"{tick:.3g}%", "tick", END))
+    drawn = _with_levels("less time than what stood before", up)
     for one, gain, ends in timed:
         x, kind = across.at(float(one.number)), "kept" if one.decision == "kept" else "other"
         low, high = map(up.at, ends)
@@ -111,6 +108,14 @@ def gains(tries: Sequence[TriedChange]) -> SessionDrawing | None:
     drawn.append(drawing.text(WIDTH, TOP + PLOT + 33, "try", "title", END))
     spoken = "; ".join(f"try {one.number}: {gain:.3g}% faster" for one, gain, _ in timed)
     return SessionDrawing(f"Gain of each try over what stood before: {spoken}", TOP + PLOT + 38, tuple(drawn))
+
+
+def _with_levels(title: str, up: Scale) -> list[Markup]:
+    drawn = [drawing.text(0, 12, title, "title")]
+    for tick in up.ticks(5):
+        drawn.append(drawing.line((LEFT, up.at(tick)), (WIDTH, up.at(tick)), "zero" if tick == 0 else "grid"))
+        drawn.append(drawing.text(LEFT - 5, up.at(tick) + 4, f"{tick:.3g}%", "tick", END))
+    return drawn
 
 
 # ---- sessions beside each other --------------------------------------------------------------------------------------
@@ -177,10 +182,7 @@ def success(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
     shares = [100 * good / every for good, every in zip(kept, tried, strict=True)]
     up, across = Scale(0.0, 100.0, TOP + PLOT, TOP), Scale.over([1.0, float(len(shares))], LEFT, WIDTH, room=0.1)
     points = [(across.at(at), up.at(share)) for at, share in enumerate(shares, 1)]
-    drawn = [drawing.text(0, 12, "Share of tries that were kept, of all so far", "title")]
-    for tick in up.ticks(5):
-        drawn.append(drawing.line((LEFT, up.at(tick)), (WIDTH, up.at(tick)), "zero" if tick == 0 else "grid"))
-        drawn.append(drawing.text(LEFT - 5, up.at(tick) + 4, f"{tick:g}%", "tick", END))
+    drawn = _with_levels("Share of tries that were kept, of all so far", up)
     drawn += [drawing.line(start, end, "kept") for start, end in pairwise(points)]
     for at, (x, y) in enumerate(points, 1):
         drawn.append(drawing.tag("circle", cx=x, cy=y, r=3.5, class_="kept"))

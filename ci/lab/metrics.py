@@ -172,12 +172,16 @@ def lines(rows: Sequence[SessionSummary]) -> Iterator[str]:
     yield ""
     for source, title in SOURCES.items():
         listed = [one for one in rows if one.opened.source == source and not one.is_search]
-        if listed:
-            yield from (f"{title}:", *(f"  {_line(one)}" for one in listed))
-            for one in pattern_counts(listed):
-                counts = ((how, getattr(one, how)) for how in HOWS)
-                yield f"  pattern {one.pattern}: {', '.join(f'{how} in {count}' for how, count in counts if count)}"
-            yield ""
+        yield from [f"{title}:"] if listed else ()
+        for one in listed:
+            numbers = one.figures
+            tries = f", {numbers.tries} tries, {numbers.kept} kept, {numbers.blind} blind" if numbers.tries else ""
+            facts = f"{minutes_words(one.minutes)} min, {speed_words(one)}{tries}, {usd_words(one)}"
+            yield f"  {one.opened.name}: {facts}, {one.closed or 'open'}"
+        for known in pattern_counts(listed):
+            counts = ((how, getattr(known, how)) for how in HOWS)
+            yield f"  pattern {known.pattern}: {', '.join(f'{how} in {count}' for how, count in counts if count)}"
+        yield from [""] if listed else ()
 
 
 def remarks(rows: Sequence[SessionSummary]) -> Iterator[str]:
@@ -188,13 +192,6 @@ def remarks(rows: Sequence[SessionSummary]) -> Iterator[str]:
         yield f"{tries}, not counted: without a timed gate the minutes are not those of a session."
     if any(one.counted for one in rows):
         yield f"The expert's {EXPERT_MINUTES} min are the founding documents' expectation, and no measurement."
-
-
-def _line(one: SessionSummary) -> str:
-    numbers = one.figures
-    tries = f", {numbers.tries} tries, {numbers.kept} kept, {numbers.blind} blind" if numbers.tries else ""
-    facts = f"{minutes_words(one.minutes)} min, {speed_words(one)}{tries}, {usd_words(one)}, {one.closed or 'open'}"
-    return f"{one.opened.name}: {facts}"
 
 
 def speed_words(one: SessionSummary) -> str:

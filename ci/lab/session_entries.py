@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -55,26 +55,20 @@ def events(kept: KeptSession, where: str | None = None) -> tuple[Event, ...]:
     return found
 
 
-def summaries(
-    found: Iterable[KeptSession], policy: Policy, say: Callable[[str], None]
-) -> Iterator[tuple[KeptSession, SessionSummary]]:
-    """In the order in which they were opened. A log that this kernelgate cannot read is said and left out."""
-    read = []
-    for kept in found:
-        try:
-            of_log = events(kept)
-            read.append((kept, summary(of_log, policy, until(of_log))))
-        except SessionError as error:
-            say(f"left out: {error}")
-    yield from sorted(read, key=lambda one: (moment(one[1].opened.at) or "", one[0].key))
-
-
 # ---- on the dashboard ------------------------------------------------------------------------------------------------
 
 
 def of_index(found: Iterable[KeptSession], policy: Policy, say: Callable[[str], None]) -> SiteSessions:
-    """The index's sessions as the dashboard shows them."""
-    return shown([row for _, row in summaries(found, policy, say)])
+    """The index's sessions as the dashboard shows them, in the order in which they were opened. A log that this
+    kernelgate cannot read is said and left out."""
+    rows = []
+    for kept in sorted(found, key=lambda one: one.key):
+        try:
+            of_log = events(kept)
+            rows.append(summary(of_log, policy, until(of_log)))
+        except SessionError as error:
+            say(f"left out: {error}")
+    return shown(sorted(rows, key=lambda one: moment(one.opened.at) or ""))
 
 
 def shown(rows: Sequence[SessionSummary]) -> SiteSessions:

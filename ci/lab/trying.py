@@ -126,10 +126,9 @@ def run(session: Session, root: Path, policy: Policy, asked: TriedChange, sessio
         if warning := variables.warning(event.variables):
             say(f"try {event.number}: {warning}")
         event = _measured(session, root, policy, event, sessions)
-        told = {
-            "bottleneck": event.bottleneck or advice.bottleneck(session),
-            "nvidia_gain_pct": advice.nvidia_gain_pct(session, event.number, event.action),
-        }
+        told: dict[str, object] = {"nvidia_gain_pct": advice.nvidia_gain_pct(session, event.number, event.action)}
+        if not event.bottleneck and (kept := advice.read(advice.profile_of(session))):
+            told["bottleneck"] = kept.bottleneck.bottleneck.value
         event = event.model_copy(update=told)
         folder.append(session.folder, event, *_violated(session.events, event))
         return event
