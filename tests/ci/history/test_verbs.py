@@ -28,8 +28,7 @@ from kernelgate.ci.report import dashboard_write
 from tests import miniature
 from tests.ci.answered import validated
 from tests.ci.history.entries import a_record, as_file, put
-from tests.ci.history.test_culprits import nightly
-from tests.ci.history.test_nights import STEP, a_pair, sha
+from tests.ci.history.test_nights import STEP, a_pair, nightly, sha
 from tests.ci.lab import session_events
 
 ROOT = Path(__file__).parents[3]
