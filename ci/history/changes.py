@@ -58,7 +58,6 @@ class Night:
     log_ratio: float
     """Of the head's time over the pinned commit's, in the same processes."""
     error: float
-    """Its standard error."""
 
 
 def of_series(nights: Iterable[Night]) -> tuple[Change, ...]:
@@ -79,7 +78,6 @@ def _columns(nights: Sequence[Night]) -> tuple[Array, Array]:
 
 
 def _steps(nights: Sequence[Night], known: Levels) -> list[Change]:
-    """The steps within one environment."""
     if len(nights) < 2:
         return []
     # Gap i lies before night i + 1. What is above any gap's: where nights scatter, each may hold a small change.

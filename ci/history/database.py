@@ -184,7 +184,6 @@ def replaced(where: str | Path) -> Database:
 
 
 def is_there(where: str | Path) -> bool:
-    """Whether there is an index of this version."""
     with suppress(HistoryIndexError), opened(where, make=False):
         return True
     return False

@@ -78,7 +78,6 @@ class Entry(Model):
     name: str
     """The sha256 of what was measured."""
     rules: str = ""
-    """By which it was judged."""
     run: Run = Run()
     environment: Environment = Environment()
     outcome: str | None = None
@@ -117,8 +116,6 @@ class SeriesEvent(Model):
 
 
 class KeptSession(Model):
-    """The log of an optimisation session."""
-
     schema_: Annotated[Literal["kernelgate.kept-session/1"], Field(alias="schema")] = "kernelgate.kept-session/1"
     repository: Annotated[str, Field(pattern=r"^[^\x00-\x1f]{0,200}$")] = ""
     """Empty where it is not known."""

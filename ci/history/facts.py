@@ -124,7 +124,6 @@ class Change:
     chance: float = 1.0
     """The probability that there is a change at all, as the nights show it."""
     why: str = ""
-    """What decided the state."""
     series: CaseName = CaseName("", "", "", "")
     pinned: bool = True
     """Whether it was found against a pinned commit, else in times alone."""
@@ -193,7 +192,6 @@ class CulpritCase(Model):
     change_pct: float
     interval_pct: Interval
     why: Name
-    """What confirmed it."""
     state: Literal["slower", "fixed", "accepted"]
     by: Name = ""
     """The commit that fixed it, or who accepted it; empty while it is slower."""

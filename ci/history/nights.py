@@ -147,7 +147,6 @@ def _pairs(one: MeasuredSeries, places: Mapping[str, int | None]) -> Iterator[Pa
 
 
 def oldest_first(found: Iterable[CaseChanges]) -> tuple[Change, ...]:
-    """The changes of all cases."""
     return tuple(sorted((change for one in found for change in one.changes), key=lambda one: (one.place, one.series)))
 
 

@@ -222,7 +222,6 @@ def needed_bytes(source: Path, case: str | None = None) -> float | None:
 
 
 def longest(analyses: Iterable[Analysis]) -> Analysis:
-    """Of the launch that takes the most time."""
     return max(analyses, key=lambda one: one.kernel.figures.get("duration_us", 0.0))
 
 
@@ -308,7 +307,6 @@ def recommended_lines(answer: Recommended) -> Iterator[str]:
 
 
 def evidence(one: AdvisedAction) -> str:
-    """What came of an action, in a sentence."""
     if not one.tries:
         return "not tried against this bottleneck yet"
     times = f"{counted(one.tries, 'time')} in {counted(one.sessions, 'session')}"

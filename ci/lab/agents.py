@@ -71,8 +71,6 @@ class ToolRefusedError(UsageError):
 
 @dataclass(frozen=True)
 class AgentTool:
-    """A verb, by its words."""
-
     words: tuple[str, ...]
     command: click.Command
 
@@ -127,7 +125,6 @@ def offered(root: click.Group) -> tuple[AgentTool, ...]:
 
 
 def input_schema(tool: AgentTool) -> dict[str, Any]:
-    """The JSON Schema of a tool's arguments."""
     properties = {}
     for name, one in tool.parameters.items():
         properties[name] = {"type": "array", "items": _type(one)} if _is_several(one) else _type(one)
@@ -177,8 +174,6 @@ def inside(checkout: Path, text: str, below: str = "") -> Path | None:
 
 @dataclass(frozen=True)
 class Asked:
-    """One argument of a call."""
-
     tool: AgentTool
     name: str
     one: click.Parameter

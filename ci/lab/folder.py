@@ -57,7 +57,6 @@ class Session:
 
 
 def now() -> str:
-    """The time of an event."""
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
@@ -150,7 +149,6 @@ def below(sessions: Path) -> Iterator[Session]:
 
 
 def waiting_in(root: Path) -> tuple[Session, ...]:
-    """Those that are open."""
     return tuple(one for one in every(root) if one.is_open)
 
 

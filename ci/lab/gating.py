@@ -129,7 +129,6 @@ def attempt(session: Session, root: Path, policy: Policy, name: GateName, sessio
 
 
 def skip(name: GateName, why: str) -> GateAttempt:
-    """A gate that is passed without being tried."""
     return GateAttempt(at=folder.now(), gate=name, passed=True, said=f"skipped: {why}", skipped=why)
 
 

@@ -98,7 +98,6 @@ class GateAttempt(_Worked):
     gate: GateName
     passed: bool
     said: str
-    """What was seen, in a sentence."""
     skipped: str | None = None
     """Why it was passed without being tried, such as a machine without a profiler."""
     figures: dict[str, float] = Field(default_factory=dict)

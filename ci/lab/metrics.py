@@ -75,12 +75,14 @@ def overall(rows: Sequence[SessionSummary]) -> tuple[Overall, ...]:
     reached = [
         one.figures.speedup / one.opened.target for one in done if one.figures.speedup and one.opened.target is not None
     ]
+    violated = [set(one.figures.patterns["violated"]) for one in done]
+    repeated = [float(len(names & set().union(*violated[:at]))) for at, names in enumerate(violated)]
     learning = "change of a session's time from one to the next"
     return (
         _figure("time to a working build", [one.minutes_to_build for one in numbers], "min", BUILD_TARGET),
         _figure("time to a bottleneck", [one.minutes_to_bottleneck for one in numbers], "min", BOTTLENECK_TARGET),
         _figure("blind tries a session", [one.blind for one in numbers], "", BLIND_TARGET, _mean),
-        _figure("mistakes repeated a session", _repeated(done), "", 0, _mean),
+        _figure("mistakes repeated a session", repeated, "", 0, _mean),
         _figure("GPU cost of a session", [one.usd_gpu for one in numbers], "USD"),
         _figure("assistant's cost of a session", [one.usd_assistant for one in numbers], "USD"),
         _figure(learning, [one or None for one in minutes], "%", estimate=_learning),
@@ -95,12 +97,6 @@ def pattern_counts(rows: Sequence[SessionSummary]) -> tuple[PatternCount, ...]:
     counts = [Counter(name for one in rows for name in one.figures.patterns[how]) for how in HOWS]
     found = (PatternCount(name, *(count[name] for count in counts)) for name in set().union(*counts))
     return tuple(sorted(found, key=lambda one: (-one.violated, -one.learnt, -one.applied, one.pattern)))
-
-
-def _repeated(done: Sequence[SessionSummary]) -> list[float]:
-    """How many patterns each violates that one before it violated already."""
-    violated = [set(one.figures.patterns["violated"]) for one in done]
-    return [float(len(names & set().union(*violated[:at]))) for at, names in enumerate(violated)]
 
 
 def _median(values: Sequence[float]) -> tuple[float, tuple[float, float]]:

@@ -226,7 +226,6 @@ class Calculator:
     tiles: Mapping[str, Sequence[TileAnswer]] = field(default_factory=dict)
     """By card, in the order of `asked_tiles`."""
     missing: str | None = None
-    """Why cards are missing."""
 
 
 def asked_tiles() -> list[dict[str, int]]:

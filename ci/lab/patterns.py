@@ -40,12 +40,10 @@ OPTIONAL = ("Saves",)
 @dataclass(frozen=True)
 class Pattern:
     name: str
-    """The heading."""
     when: str
     do: str
     command: str
     signals: tuple[str, ...]
-    """Its checks."""
     evidence: str
     saves: str | None
     """What documents say that it saves; nobody measured it."""

@@ -37,7 +37,6 @@ MARKS = {"passed": "x", "skipped": "-", "failed": "!", "open": " "}
 
 
 def status_lines(state: SessionState) -> Iterator[str]:
-    """The state for a person."""
     opened, about = state.opened, about_words(state)
     yield f"{opened.name}: {opened.objective}{f' ({about})' if about else ''}"
     for one in state.budgets:
@@ -73,7 +72,6 @@ def commands(coming_next: NextCommand) -> tuple[str, ...]:
 
 
 def try_line(one: TriedChange) -> str:
-    """A try in a line: what, how much, and what became of it."""
     return f"try {one.number}: {one.what}: {gain_words(one)}; {one.decision or 'undecided'}"
 
 
@@ -91,7 +89,6 @@ def gain_words(one: TriedChange) -> str:
 
 
 def try_lines(event: TriedChange) -> Iterator[str]:
-    """What a try showed, and what it speaks for."""
     yield f"try {event.number}: {event.said}"
     for case in event.outcomes:
         low, high = case.interval_pct

@@ -275,7 +275,6 @@ def seconds_of(events: Iterable[Event]) -> float:
 
 
 def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
-    """Everything that is counted of a session."""
     tried = tries(events)
     measured = [event for event in gates(events, "performance") if "speedup" in event.figures]
     kept = [one for one in tried if one.decision == "kept"]
@@ -308,7 +307,6 @@ def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
 
 
 def kept_since(events: Sequence[Event], attempt: GateAttempt) -> list[TriedChange]:
-    """What was tried after a gate, and kept."""
     place = next(at for at, event in enumerate(events) if event is attempt)
     later = {event.number for event in events[place:] if isinstance(event, TriedChange)}
     return [one for one in tries(events) if one.decision == "kept" and one.number in later]

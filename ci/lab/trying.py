@@ -192,7 +192,6 @@ def _changed(session: Session, root: Path, asked: TriedChange) -> tuple[TriedCha
 def _measured(
     session: Session, root: Path, policy: Policy, asked: TriedChange, sessions: Sequence[Session]
 ) -> TriedChange:
-    """With all that measuring says of it."""
     work = session.work / f"try-{asked.number}"
     shutil.rmtree(work, ignore_errors=True)  # of one that was ended
     files.write(work / TRY, log.line(asked))
