@@ -27,17 +27,6 @@ def test_a_step_of_one_percent_is_suspected_and_confirmed_in_time() -> None:
     assert missed(NOISY[:1], within=4) == 0
 
 
-def test_new_environments_and_bad_nights_raise_no_alarm() -> None:
-    wild = [one for one in UNCHANGED if one.bad > 0.01]
-    assert [changes.of_series(series.nights(one)) for one in [*MOVED[:2], *wild[:1]]] == [()] * 3
-
-
-def test_drift_is_found() -> None:
-    label = next(one for one in EVERY if one.drift)
-    [found] = changes.of_series(series.nights(label))
-    assert found.kind == "drift"
-
-
 @pytest.mark.slow
 def test_every_environment_change_is_quiet() -> None:
     assert len(MOVED) == 100

@@ -41,23 +41,13 @@ def passed(speedup: float) -> tuple[Event, ...]:
 
 def tried(number: int, change_pct: float, minute: float = 10, **fields: object) -> TriedChange:
     """A change of time of one case; half a percent on either side."""
+    interval = (change_pct - 0.5, change_pct + 0.5)
+    status = "faster" if change_pct < 0 else "slower"
     case = TryOutcome(
-        case="n4",
-        status="faster" if change_pct < 0 else "slower",
-        change_pct=change_pct,
-        interval_pct=(change_pct - 0.5, change_pct + 0.5),
-        error_pct=0.25,
-        processes=4,
+        case="n4", status=status, change_pct=change_pct, interval_pct=interval, error_pct=0.25, processes=4
     )
-    told = {
-        "at": clock(minute),
-        "number": number,
-        "what": "wider",
-        "why": "reuse",
-        "said": "so it was",
-        "seconds": 60.0,
-    }
-    return TriedChange.model_validate(told | {"outcomes": (case,), "advised": "keep"} | fields)
+    told = {"at": clock(minute), "number": number, "what": "wider", "why": "reuse", "said": "so it was"}
+    return TriedChange.model_validate(told | {"seconds": 60.0, "outcomes": (case,), "advised": "keep"} | fields)
 
 
 def decided(number: int, kept: bool, minute: float = 11) -> Decided:

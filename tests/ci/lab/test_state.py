@@ -20,46 +20,40 @@ def state(*events: Event, minute: float = 12, **fields: object) -> SessionState:
     return state_of((made.opened(**fields), *events), Policy(), made.clock(minute))
 
 
-def test_gates_come_in_order() -> None:
-    for number, name in enumerate(made.GATES):
-        before = [made.gate(one, at) for at, one in enumerate(made.GATES[:number])]
-        assert state(*before).next.command == f"kernelgate session gate {name}"
-
-
-def test_a_gate_that_failed_is_next_with_what_to_do_about_it() -> None:
-    found = state(made.gate("environment", 1), made.gate("build", 2, passed=False, said="a semicolon is missing"))
-    assert found.next.command == "kernelgate session gate build"
-    assert "a semicolon is missing" in found.next.why
-    assert [gate.status for gate in found.gates[:3]] == ["passed", "failed", "open"]
+GATE, SESSION = "kernelgate session gate", "kernelgate session"
+UNBUILT = (made.gate("environment", 1), made.gate("build", 2, passed=False, said="a semicolon is missing"))
+TUNED = (*made.passed(0.9), PROFILED)
+KEPT = (made.tried(1, -50), made.decided(1, True))
 
 
 @pytest.mark.parametrize(
-    ("minute", "command"), [(31, "kernelgate session gate build"), (33, "kernelgate bisect --build GOOD")]
+    ("events", "minute", "command", "why"),
+    [
+        *((made.passed(1.1)[:at], 12, f"{GATE} {name}", f"{name} is next") for at, name in enumerate(made.GATES)),
+        (UNBUILT, 12, f"{GATE} build", "a semicolon is missing"),
+        ((*UNBUILT, made.gate("build", 20, passed=False)), 31, f"{GATE} build", ""),
+        ((*UNBUILT, made.gate("build", 20, passed=False)), 33, "kernelgate bisect --build GOOD", "for 32 minutes"),
+        (made.passed(0.4), 12, f"{GATE} profile", "at once"),
+        (made.passed(0.9), 12, f"{GATE} profile", "before anything is changed"),
+        (made.passed(1.1), 12, TRY, ""),
+        (TUNED, 12, TRY, "dram"),
+        ((*TUNED, made.tried(1, -30)), 12, f"{SESSION} keep", ""),
+        ((*TUNED, made.tried(1, 2, advised="revert")), 12, f"{SESSION} revert", ""),
+        ((*TUNED, made.tried(1, -30), made.decided(1, True)), 12, TRY, ""),
+        ((*TUNED, *KEPT), 12, f"{GATE} performance", "the target of 1.5x is reached"),
+        ((*TUNED, *KEPT, made.measured(1.8, 13)), 14, f"{SESSION} close", "the target of 1.5x is reached"),
+    ],
 )
-def test_a_build_that_failed_for_half_an_hour_is_searched_for_instead(minute: float, command: str) -> None:
-    failed = (made.gate("environment", 1), made.gate("build", 2, passed=False), made.gate("build", 20, passed=False))
-    assert state(*failed, minute=minute).next.command == command
-
-
-def test_a_slow_kernel_is_profiled_before_it_is_changed_and_a_fast_one_need_not_be() -> None:
-    assert "at once" in state(*made.passed(0.4)).next.why
-    assert state(*made.passed(0.9)).next.command == "kernelgate session gate profile"
-    assert state(*made.passed(1.1)).next.command == TRY
-    assert "dram" in state(*made.passed(0.4), PROFILED).next.why
-
-
-def test_an_undecided_try_is_decided_first() -> None:
-    before = (*made.passed(0.9), PROFILED)
-    assert state(*before, made.tried(1, -30)).next.command == "kernelgate session keep"
-    assert state(*before, made.tried(1, 2, advised="revert")).next.command == "kernelgate session revert"
-    assert state(*before, made.tried(1, -30), made.decided(1, True)).next.command == TRY
+def test_what_comes_next_and_why(events: tuple[Event, ...], minute: float, command: str, why: str) -> None:
+    found = state(*events, minute=minute, target=1.5).next
+    assert found.command == command
+    assert why in found.why
 
 
 def test_of_what_is_recommended_the_first_that_was_not_tried_since_a_change_was_kept() -> None:
     def action(*tries: Event) -> tuple[str | None, str | None]:
         at_hand = AdviceAtHand("kernelgate recommend r", "l2", ("swizzle", "multicast"))
-        events = (made.opened(), *made.passed(0.9), PROFILED, *tries)
-        found = state_of(events, Policy(), made.clock(30), at_hand).next
+        found = state_of((made.opened(), *TUNED, *tries), Policy(), made.clock(30), at_hand).next
         assert (found.recommend, "(l2)" in found.why) == ("kernelgate recommend r", True)
         assert found.command == (f"{TRY} --action {found.action}" if found.action else TRY)
         return found.action, "was tried since" if "was tried since" in found.why else None
@@ -71,12 +65,6 @@ def test_of_what_is_recommended_the_first_that_was_not_tried_since_a_change_was_
     assert action() == action(*crashed) == action(*kept) == ("swizzle", None)
     assert action(*reverted) == ("multicast", None)
     assert action(*both) == (None, "was tried since")
-
-
-def test_at_the_target_it_is_measured_again_and_then_closed() -> None:
-    reached = (*made.passed(0.9), PROFILED, made.tried(1, -50), made.decided(1, True))
-    assert state(*reached, target=1.5).next.command == "kernelgate session gate performance"
-    assert state(*reached, made.measured(1.8, 13), target=1.5, minute=14).next.command == "kernelgate session close"
 
 
 @pytest.mark.parametrize(
@@ -102,8 +90,8 @@ def test_a_clock_that_went_back_is_said_and_takes_no_minutes_back() -> None:
 
 
 def test_what_was_kept_makes_the_speed_up() -> None:
-    kept = (made.tried(1, -50), made.decided(1, True), made.tried(2, -20), made.decided(2, False))
-    found = state(*made.passed(0.8), PROFILED, *kept, gpu="NVIDIA H200").figures
+    tried = (*KEPT, made.tried(2, -20), made.decided(2, False))
+    found = state(*made.passed(0.8), PROFILED, *tried, gpu="NVIDIA H200").figures
     assert (found.speedup_before, found.speedup) == (0.8, pytest.approx(1.6))
     assert found.gain_kept_pct == pytest.approx(50)
     assert (found.tries, found.kept, found.blind) == (2, 1, 2)
@@ -170,12 +158,8 @@ def test_a_search_of_a_script_is_shown_and_says_nothing_of_a_sessions_time() -> 
 def test_a_speed_up_has_the_interval_of_its_gate_and_of_what_was_kept_since() -> None:
     sure = {"speedup": 2.0, "speedup_low": 1.9, "speedup_high": 2.1}
     gate = made.gate("performance", 4, figures=sure)
-    kept = (made.opened(), gate, made.tried(1, -50.0), made.decided(1, kept=True))
-    found = summary(kept, Policy(), made.clock(20))
-    assert found.figures.speedup == pytest.approx(4)
-    assert found.figures.speedup_interval == pytest.approx((3.78, 4.22), abs=0.02)
-    assert summary(kept[:2], Policy(), made.clock(20)).figures.speedup_interval == pytest.approx((1.9, 2.1))
-    without = (made.opened(), made.measured(2.0), *kept[2:])
-    assert summary(without, Policy(), made.clock(20)).figures.speedup_interval is None, (
-        "half of one would be too narrow"
-    )
+    found = state(gate, *KEPT).figures
+    assert found.speedup == pytest.approx(4)
+    assert found.speedup_interval == pytest.approx((3.78, 4.22), abs=0.02)
+    assert state(gate).figures.speedup_interval == pytest.approx((1.9, 2.1))
+    assert state(made.measured(2.0), *KEPT).figures.speedup_interval is None, "half of one would be too narrow"
