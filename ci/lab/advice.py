@@ -144,11 +144,8 @@ def done(analysis: Analysis, needed_bytes: float | None) -> str | None:
 
 
 def table(sessions: Path) -> ActionTable:
-    """From the logs below a folder.
-
-    Not of sessions that people recorded in documents, nor of a try that nobody named an action for or that could not be
-    measured.
-    """
+    """From the logs below a folder. Not of sessions that people recorded in documents, nor of a try that nobody named
+    an action for or that could not be measured."""
     cells: dict[tuple[str, str], list[tuple[str, TriedChange]]] = {}
     for session in folder.below(sessions):
         for one in log.tries(session.events):
@@ -182,10 +179,8 @@ def table(sessions: Path) -> ActionTable:
 
 
 def helped(tried: TriedChange) -> bool:
-    """Whether a try is certain to be an improvement, by the judge: faster in a case, and slower in none.
-
-    What did not build, was wrong, or could not be told from no change at all did not help.
-    """
+    """Whether a try is certain to be an improvement, by the judge: faster in a case, and slower in none. What did not
+    build, was wrong, or could not be told from no change at all did not help."""
     statuses = [Status[one.status.upper()] for one in tried.outcomes]
     return any(one.is_faster for one in statuses) and not any(one.is_slower for one in statuses)
 
@@ -194,10 +189,8 @@ def helped(tried: TriedChange) -> bool:
 
 
 def profile(source: Path, case: str | None) -> Analysis:
-    """The launch that takes longest; of a record the head's, and that of the case where one is named.
-
-    Raises KernelgateError where nothing was profiled or the file cannot be read, UsageError for a report's case.
-    """
+    """The launch that takes longest; of a record the head's, and that of the case where one is named. Raises
+    KernelgateError where nothing was profiled or the file cannot be read, UsageError for a report's case."""
     if ncu_reader.is_report(source):
         if case is not None:
             raise UsageError("--case is for run records: a report does not say which case it is of")
@@ -229,10 +222,8 @@ def longest(analyses: Iterable[Analysis]) -> Analysis:
 
 
 def at_hand(session: Session, root: Path) -> AdviceAtHand | None:
-    """What is recommended now; None where there is no profile of the last kept state on this machine.
-
-    A profile that cannot be read is named all the same: `kernelgate recommend` says what is wrong with it.
-    """
+    """What is recommended now; None where there is no profile of the last kept state on this machine. A profile that
+    cannot be read is named all the same: `kernelgate recommend` says what is wrong with it."""
     source = profile_of(session)
     if source is None:
         return None
@@ -274,10 +265,8 @@ def profile_of(session: Session) -> Path | None:
 
 
 def nvidia_gain_pct(session: Session, number: int, action: str | None) -> float | None:
-    """What NVIDIA's rules estimated for what an action is against, in the profile of the state before a try.
-
-    In percent of the kernel's time; None where no rule says anything of it, or there is no such profile.
-    """
+    """What NVIDIA's rules estimated for what an action is against, in the profile of the state before a try. In percent
+    of the kernel's time; None where no rule says anything of it, or there is no such profile."""
     found = action and read(newest(session.work / f"try-{number}" / PROFILE, "*.base.ncu-rep"))
     return estimate(action, found.kernel.rules) if action and found else None
 

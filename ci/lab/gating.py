@@ -31,11 +31,9 @@ from kernelgate.ci.policy.policy import Policy
 def run(
     session: Session, root: Path, policy: Policy, asked: str | None, skipped: str | None
 ) -> tuple[GateAttempt, ...]:
-    """The attempts at the gate `asked`; without one, at all that are open, to the first that fails.
-
-    Raises UsageError for a gate that this kind of session has not, for one whose turn has not come, and where
-    correctness is to be skipped.
-    """
+    """The attempts at the gate `asked`; without one, at all that are open, to the first that fails. Raises UsageError
+    for a gate that this kind of session has not, for one whose turn has not come, and where correctness is to be
+    skipped."""
     made: list[GateAttempt] = []
     if skipped and asked == "correctness":
         raise UsageError(
@@ -205,8 +203,7 @@ _ATTEMPTS: Mapping[str, Callable[[TriedGate], dict[str, object]]] = {
 def beside_reference(measured: RunRecord, both: Sequence[CaseVerdict]) -> dict[str, float]:
     """`speedup`, the geometric mean over `both`, cases with the times of kernel and reference; and the ends of its
     interval, where each case was timed in more than one process: by Student's t from the processes' own ratios, cases
-    taken as independent.
-    """
+    taken as independent."""
     speedup = exp(fmean(log(one.reference_us / one.head_us) for one in both if one.reference_us and one.head_us))
     wanted = {(one.card, one.id) for one in both}
     reaches = []  # half of each case's interval, of the logarithm

@@ -158,9 +158,7 @@ class TriedChange(_Worked):
     @property
     def gain(self) -> tuple[float, tuple[float, float]] | None:
         """How much faster over all cases (the geometric mean), in percent of the time before, and the 95% interval.
-
-        Cases are taken as independent; None without any.
-        """
+        Cases are taken as independent; None without any."""
         if not self.outcomes:
             return None
         count = len(self.outcomes)

@@ -252,8 +252,7 @@ def _took(state: SessionState) -> Iterator[str]:
 
 def prompt(events: Sequence[Event], found: Sequence[Applies], policy: Policy, now: str) -> str:
     """The text that work on a session begins with, as Markdown. Sentences of the log were written by others, so they
-    stand there as quotations, each in one line.
-    """
+    stand there as quotations, each in one line."""
     state = state_of(events, policy, now)
     opened = state.opened
     about = {

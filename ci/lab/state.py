@@ -256,9 +256,7 @@ def is_timed(event: Event) -> bool:
 
 def failing_build_minutes(events: Sequence[Event], until: str | None) -> float:
     """For how long the build gate has failed, from the first attempt since it was passed last; 0 where it was passed.
-
-    Where the log has no times: the minutes of the attempts alone.
-    """
+    Where the log has no times: the minutes of the attempts alone."""
     failing = list(takewhile(lambda one: not one.passed, reversed(gates(events, "build"))))
     if not failing:
         return 0.0
@@ -280,7 +278,15 @@ def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
     kept = [one for one in tried if one.decision == "kept"]
     last = measured[-1] if measured else None
     since = kept_since(events, last) if last else []
+    gpu, price = opened_of(events).gpu, policy.costs.of(opened_of(events).gpu)
     machine_s = seconds_of(events) if opened_of(events).on_gpu else 0.0  # it costs, whatever a gate or try does there
+    # A session on a CPU costs no GPU; what one on a GPU without a price cost is only known where it was logged.
+    paid: dict[str, float] = {"gpu": 0.0} if gpu == "cpu" else {}
+    for event in events:
+        if isinstance(event, logs.SessionCost):
+            paid[event.of] = paid.get(event.of, 0.0) + event.usd
+    if price is not None and gpu != "cpu":
+        paid["gpu"] = paid.get("gpu", 0.0) + machine_s / HOUR_S * price.hour
     uses = [event for event in events if isinstance(event, logs.PatternUse)]
     return SessionFigures(
         minutes_to_build=_first_passed(events, "build"),
@@ -295,9 +301,9 @@ def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
         gain_kept_pct=100 * (1 - 1 / times_as_fast(kept)),
         gpu_seconds=sum(one.gpu_seconds or 0.0 for one in events if isinstance(one, GateAttempt | TriedChange)),
         machine_seconds=machine_s,
-        usd_gpu=_usd_gpu(events, machine_s, policy),
-        usd_assistant=_usd(events, "assistant"),
-        usd_other=_usd(events, "other"),
+        usd_gpu=paid.get("gpu"),
+        usd_assistant=paid.get("assistant"),
+        usd_other=paid.get("other"),
         patterns={
             how: tuple(dict.fromkeys(use.pattern for use in uses if use.how == how))
             for how in ("applied", "learnt", "violated")
@@ -347,20 +353,6 @@ def _first_passed(events: Sequence[Event], gate: GateName) -> float | None:
     return logs.minutes_between(opened_of(events).at, first.at) if first else None
 
 
-def _usd_gpu(events: Sequence[Event], seconds: float, policy: Policy) -> float | None:
-    """A session on a CPU costs no GPU; what one on a GPU without a price cost is only known where it was logged."""
-    paid, gpu = _usd(events, "gpu"), opened_of(events).gpu
-    if gpu == "cpu":
-        return paid or 0.0
-    price = policy.costs.of(gpu)
-    return paid if price is None else (paid or 0.0) + seconds / HOUR_S * price.hour
-
-
-def _usd(events: Sequence[Event], of_what: str) -> float | None:
-    logged = [event.usd for event in events if isinstance(event, logs.SessionCost) and event.of == of_what]
-    return sum(logged) if logged else None
-
-
 # ---- what comes next, and when it stops ------------------------------------------------------------------------------
 
 TRY = 'kernelgate session try "WHAT I CHANGE" "WHY"'
@@ -377,10 +369,7 @@ def summary(events: Sequence[Event], policy: Policy, now: str) -> SessionSummary
 
 
 def state_of(events: Sequence[Event], policy: Policy, now: str, at_hand: AdviceAtHand | None = None) -> SessionState:
-    """The state of a session with these events at the time `now` (ISO 8601).
-
-    `at_hand`: what is recommended, where somebody looked.
-    """
+    """The state of a session at the time `now` (ISO 8601). `at_hand`: what is recommended, where somebody looked."""
     known, closed = summary(events, policy, now), closed_of(events)
     opened, until = known.opened, (closed.at if closed else None) or now
     box = BASELINE_MINUTES if opened.template == "baseline" else OPTIMISE_MINUTES
@@ -448,10 +437,8 @@ def _next(
     roof = at_hand.done if at_hand else None
     if left > 0 and not reached and roof is None:
         return _change(state, events, left, at_hand)
-    over = (
-        f"the target of {target:g}x is reached" if reached else f"the {CHANGE_MINUTES:g} minutes for changes are over"
-    )
-    why = roof or over
+    over = f"the {CHANGE_MINUTES:g} minutes for changes are over"
+    why = roof or (f"the target of {target:g}x is reached" if reached else over)
     measured = gates(events, "performance")
     if measured and not kept_since(events, measured[-1]):
         return NextCommand("kernelgate session close", why)
@@ -485,18 +472,10 @@ def _change(state: SessionState, events: Sequence[Event], left: float, at_hand: 
     why = f"change one thing{against}, then measure it; {left:.0f} minutes are left for changes"
     if at_hand is None:
         return NextCommand(TRY, why)
-    action = untried(at_hand.actions, state.tries)
+    since = takewhile(lambda one: one.decision != "kept", reversed(state.tries))
+    done = {one.action for one in since if one.failed != "measurement"}  # what could not be measured told nothing
+    action = next((one for one in at_hand.actions if one not in done), None)
     if action is not None:
         return NextCommand(f"{TRY} --action {action}", why, at_hand.command, action)
     over = "; all that is recommended was tried since" if at_hand.actions else ""
     return NextCommand(TRY, f"{why}{over}", at_hand.command)
-
-
-def untried(actions: Sequence[str], tried: Sequence[TriedChange]) -> str | None:
-    """The first of what is recommended that was not tried since the last change that was kept.
-
-    A try that could not be measured told nothing.
-    """
-    since = takewhile(lambda one: one.decision != "kept", reversed(tried))
-    done = {one.action for one in since if one.failed != "measurement"}
-    return next((one for one in actions if one not in done), None)

@@ -106,10 +106,8 @@ def close(session: Session, policy: Policy, why: log.ClosedWhy, learnt: str) -> 
 
 
 def run(session: Session, root: Path, policy: Policy, asked: TriedChange, sessions: Sequence[Session]) -> TriedChange:
-    """Measures and logs a try, of which `asked` says what an author says of it.
-
-    Raises UsageError where there is nothing to try, or something comes first.
-    """
+    """Measures and logs a try, of which `asked` says what an author says of it. Raises UsageError where there is
+    nothing to try, or something comes first."""
     known = tries(session.events)
     with folder.alone(session):
         speedup = state.figures(session.events, policy).speedup_before
@@ -301,9 +299,7 @@ def keep(session: Session, why: str) -> Decided:
 
 def revert(session: Session, root: Path, why: str) -> tuple[Decided, Path | None]:
     """The sources are again as they were at the last kept state; what they were is kept, as the patch that is named.
-
-    None where they were that already. Raises UsageError where there is no try to decide.
-    """
+    None where they were that already. Raises UsageError where there is no try to decide."""
     with folder.alone(session):
         number = _undecided(session).number
         base, paths = kept_state(session), cards.paths(_known_cards(root, session.opened.card))

@@ -62,10 +62,8 @@ class _Varied:
 
 
 def of(patch: str, cards: Mapping[str, Sequence[str]] | None = None) -> tuple[str, ...]:
-    """Names of what a patch varies; "code" for lines of no kind, and "kernel <name>" where it changes several.
-
-    `cards`: the beginnings of each card's sources. Kernels are those of several cards, else of several folders.
-    """
+    """Names of what a patch varies; "code" for lines of no kind, and "kernel <name>" where it changes several. `cards`:
+    the beginnings of each card's sources. Kernels are those of several cards, else of several folders."""
     kinds: dict[str, None] = {}
     before, after, paths = Counter[_Varied](), Counter[_Varied](), list[str]()
     for path, runs in _files(patch):
