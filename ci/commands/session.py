@@ -179,7 +179,7 @@ def try_(work: SessionAtHand, **asked: object) -> Answered:
         click.echo(f"stop: {now.stop_reason}: {now.next.command}", err=True)
         return work.answer((), code=STOP)
     change = TriedChange.model_validate(asked)
-    event = trying.run(work.session, work.root, work.rules, change, folder.every(work.root))
+    event = trying.run(work.session, work.root, work.rules, change)
     code = {None: 0 if event.advised == "keep" else 2, "measurement": 3}.get(event.failed, 1)
     return work.answer(report.try_lines(event), logged=(event,), code=code)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log, sqrt
 from pathlib import Path
@@ -42,7 +42,7 @@ def run(
     with folder.alone(session):
         name = _named(session, asked) if asked is not None else _due(session, policy)
         while name is not None:
-            one = skip(name, skipped) if skipped else attempt(session, root, policy, name, folder.every(root))
+            one = skip(name, skipped) if skipped else attempt(session, root, policy, name)
             folder.append(session.folder, one)
             session = folder.read(session.folder)
             made.append(one)
@@ -110,12 +110,11 @@ class TriedGate:
         return out / self.card
 
 
-def attempt(session: Session, root: Path, policy: Policy, name: GateName, sessions: Iterable[Session]) -> GateAttempt:
-    """One attempt at a gate. `sessions`: whose times say how long it may be expected to take."""
+def attempt(session: Session, root: Path, policy: Policy, name: GateName) -> GateAttempt:
     if name == "profile" and not session.opened.on_gpu:
         return skip(name, "this machine has no GPU to profile on")
     minutes = next(one.limit_minutes for one in gate_states(session.events) if one.name == name)
-    expected = watching.expected_seconds(name, session, sessions)
+    expected = watching.expected_seconds(name, session, folder.every(root))
     gate = TriedGate(session, root, policy, Watch(f"gate {name}", total_s=minutes * 60, expected_s=expected))
     try:
         seen = {"passed": True, **_ATTEMPTS[name](gate)}

@@ -105,7 +105,7 @@ def close(session: Session, policy: Policy, why: log.ClosedWhy, learnt: str) -> 
 # ---- a try -----------------------------------------------------------------------------------------------------------
 
 
-def run(session: Session, root: Path, policy: Policy, asked: TriedChange, sessions: Sequence[Session]) -> TriedChange:
+def run(session: Session, root: Path, policy: Policy, asked: TriedChange) -> TriedChange:
     """Measures and logs a try, of which `asked` says what an author says of it. Raises UsageError where there is
     nothing to try, or something comes first."""
     known = tries(session.events)
@@ -123,7 +123,7 @@ def run(session: Session, root: Path, policy: Policy, asked: TriedChange, sessio
         files.write(_patch_of(session, event.number), patch)
         if warning := variables.warning(event.variables):
             say(f"try {event.number}: {warning}")
-        event = _measured(session, root, policy, event, sessions)
+        event = _measured(session, root, policy, event)
         told: dict[str, object] = {"nvidia_gain_pct": advice.nvidia_gain_pct(session, event.number, event.action)}
         if not event.bottleneck and (kept := advice.read(advice.profile_of(session))):
             told["bottleneck"] = kept.bottleneck.bottleneck.value
@@ -187,13 +187,11 @@ def _changed(session: Session, root: Path, asked: TriedChange) -> tuple[TriedCha
     return asked.model_copy(update=told), data
 
 
-def _measured(
-    session: Session, root: Path, policy: Policy, asked: TriedChange, sessions: Sequence[Session]
-) -> TriedChange:
+def _measured(session: Session, root: Path, policy: Policy, asked: TriedChange) -> TriedChange:
     work = session.work / f"try-{asked.number}"
     shutil.rmtree(work, ignore_errors=True)  # of one that was ended
     files.write(work / TRY, log.line(asked))
-    expected = watching.expected_seconds(None, session, sessions)
+    expected = watching.expected_seconds(None, session, folder.every(root))
     watch = Watch(f"try {asked.number}", LIMIT_S, expected)
     done = watching.run("kernelgate.ci.lab.trying", [str(work.absolute())], root, watch)
     tried = TriedChange.model_validate_json((work / TRY).read_text(encoding="utf-8"))

@@ -252,7 +252,7 @@ def test_a_try_is_logged_with_what_nvidia_estimated(here: Path, monkeypatch: pyt
         return Watched(0, "", 1.0)
 
     monkeypatch.setattr(trying.watching, "run", measured)
-    trying.run(folder.read(begun.folder), repo, Policy(), asked("more-warps"), ())
+    trying.run(folder.read(begun.folder), repo, Policy(), asked("more-warps"))
     [tried] = [one for one in folder.read(begun.folder).events if isinstance(one, TriedChange)]
     assert (tried.action, tried.recommended, tried.bottleneck) == ("more-warps", True, "occupancy")
     assert tried.nvidia_gain_pct == pytest.approx(25.0)  # TheoreticalOccupancy in the base's report, not the head's

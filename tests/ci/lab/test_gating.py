@@ -35,7 +35,7 @@ def test_the_performance_gate_says_which_band_it_is(tmp_path: Path, monkeypatch:
         return Watched(0, "", 1.0)
 
     monkeypatch.setattr(watching, "run", ran)
-    attempt = gating.attempt(Session(tmp_path, (made.opened(),)), tmp_path, Policy(), "performance", ())
+    attempt = gating.attempt(Session(tmp_path, (made.opened(),)), tmp_path, Policy(), "performance")
     assert attempt.passed
     said = "0.25x the reference: 4 ms against 1 ms; critical: stop, and profile before changing anything"
     assert attempt.said == said
@@ -52,9 +52,9 @@ def test_the_environment_gate_names_the_lock_and_who_holds_it(tmp_path: Path, mo
     monkeypatch.setattr(watching, "run", ran)
     session = Session(tmp_path, (made.opened(),))
     session.work.mkdir()
-    assert gating.attempt(session, tmp_path, Policy(), "environment", ()).said == "fit to measure"
+    assert gating.attempt(session, tmp_path, Policy(), "environment").said == "fit to measure"
     with lock.device("GPU-1"):
-        attempt = gating.attempt(session, tmp_path, Policy(), "environment", ())
+        attempt = gating.attempt(session, tmp_path, Policy(), "environment")
     assert attempt.passed
     assert f"device lock: {tmp_path}/gpu.lock is held by process {os.getpid()} since 20" in attempt.said
 
