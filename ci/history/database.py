@@ -175,8 +175,9 @@ def at(where: str | Path, renew: bool = False, make: bool = True) -> Database:
 def replaced(where: str | Path) -> Database:
     """An empty index in the place of whatever is there: of a file, which is kept beside it."""
     if "://" not in str(where):
-        for path in (Path(f"{where}{end}") for end in ("", "-wal", "-shm") if Path(f"{where}{end}").is_file()):
-            path.replace(f"{where}.damaged{str(path)[len(str(where)) :]}")
+        for end in ("", "-wal", "-shm"):
+            if Path(f"{where}{end}").is_file():
+                Path(f"{where}{end}").replace(f"{where}.damaged{end}")
         return at(where)
     found = _opened(where, make=True)
     _make(found, anew=True)

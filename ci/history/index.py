@@ -27,23 +27,20 @@ def add(connection: sa.Connection, entry: Entry, condensed: str | None = None) -
     record = _record(connection, entry, where, condensed)
     shas = [one.commit for case in entry.cases for one in case.points]
     shas += [sha for case in entry.cases for one in case.comparisons for sha in (one.base, one.head)]
-    commits = _numbers(connection, COMMIT.c.sha, {text(sha): {} for sha in shas if sha is not None})
-
-    def commit_id(sha: str | None) -> int | None:
-        return None if sha is None else commits[text(sha)]
-
-    named = [{**where, "card": text(case.card), "case": text(case.case)} for case in entry.cases]
-    keys = [_digest(one) for one in named]
-    fresh = {key: {**one, "newest": ""} for key, one in zip(keys, named, strict=True)}
-    series = _numbers(connection, SERIES.c.key, fresh)
+    commits = {"": None, **_numbers(connection, COMMIT.c.sha, {text(sha): {} for sha in shas if sha})}
+    cases = {}
+    for case in entry.cases:  # the last, of names that differ in control characters alone
+        named = {**where, "card": text(case.card), "case": text(case.case)}
+        cases[_digest(named)] = named, case
+    series = _numbers(connection, SERIES.c.key, {key: {**named, "newest": ""} for key, (named, _) in cases.items()})
     points, comparisons, renewed = [], [], []
-    for key, case in dict(zip(keys, entry.cases, strict=True)).items():  # names that differ in control characters alone
+    for key, (_, case) in cases.items():
         own = {"series_id": series[key], "record_id": record, "finding": case.finding and text(case.finding)}
         for point in case.points:
-            points.append(own | point.model_dump(exclude={"commit"}) | {"commit_id": commit_id(point.commit)})
+            points.append(own | point.model_dump(exclude={"commit"}) | {"commit_id": commits[text(point.commit)]})
         for number, one in enumerate(case.comparisons):
             low, high = one.interval_pct or (None, None)
-            there = {"number": number, "base_id": commit_id(one.base), "head_id": commit_id(one.head)}
+            there = {"number": number, "base_id": commits[text(one.base)], "head_id": commits[text(one.head)]}
             told = one.model_dump(exclude={"base", "head", "interval_pct"})
             comparisons.append(own | told | there | {"low_pct": low, "high_pct": high})
         renewed.append({"number": series[key], "name": case.reference and text(case.reference)})

@@ -122,11 +122,9 @@ def catch_up(archive: Archive, say: Say) -> None:
 
 def verify(archive: Archive, say: Say) -> int:
     """Reads all that the store has, says what is damaged, and returns how many files that are."""
-    forms: tuple[tuple[Kind, type[Model]], ...] = (
-        *(("condensed", CondensedRecord), ("events", SeriesEvent), ("sessions", KeptSession)),
-        ("records", record.RunRecord),
-    )
-    return sum(1 for kind, form in forms for _ in _read(archive, kind, form, say))
+    forms: dict[Kind, type[Model]] = {"condensed": CondensedRecord, "events": SeriesEvent, "sessions": KeptSession}
+    forms["records"] = record.RunRecord
+    return sum(1 for kind, form in forms.items() for _ in _read(archive, kind, form, say))
 
 
 def rebuild(archive: Archive, say: Say, here: Iterable[KeptSession] = ()) -> int:

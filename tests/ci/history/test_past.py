@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from kernelgate.bench.record import CaseKey, Run, RunRecord
 from kernelgate.ci.history import database, index, past
@@ -130,10 +130,8 @@ def _torn(path: Path) -> None:
 
 def _older(path: Path) -> None:
     database.at(path).engine.dispose()
-    opened = database.at(path)
-    with database.writing(opened) as connection:
-        connection.execute(sa.update(database.VERSION).values(version_num="0001"))
-    opened.engine.dispose()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE kernelgate_history SET version_num = '0001'")
 
 
 @pytest.mark.parametrize("broken", [Path.mkdir, lambda _: None, _torn, _older], ids=["folder", "none", "torn", "older"])

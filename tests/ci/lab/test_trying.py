@@ -34,7 +34,6 @@ def verdict(status: Status, change_pct: float) -> RecordVerdict:
         (Status.IMPROVED, -15.0, False, "revert"),  # 1.18 times, and 1.2 is the policy's bar
         (Status.FASTER, -2.0, False, "revert"),
         (Status.FASTER, -2.0, True, "keep"),
-        (Status.UNDECIDED, -50.0, True, "revert"),
         (Status.LIKELY_FASTER, -50.0, True, "revert"),
         (Status.SLOWER, 2.0, True, "revert"),
     ],
