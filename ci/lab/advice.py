@@ -68,13 +68,6 @@ class TriedAction:
     def helped_words(self) -> str:
         return f"{self.helped} of {self.tries}" if self.measured else "not measured"
 
-    @property
-    def gain_words(self) -> str:
-        if self.gains_pct is None:
-            return "–"
-        low, high = self.gains_pct
-        return f"{low:.1f}%" if low == high else f"{low:.1f} to {high:.1f}%"
-
 
 @dataclass(frozen=True)
 class AdvisedAction:
@@ -317,8 +310,9 @@ def table_lines(known: ActionTable) -> Iterator[str]:
     yield "| action | bottleneck | tries | sessions | failed | helped | gained | NVIDIA estimated |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for one in known.actions:
+        gained = " to ".join(f"{pct:.1f}" for pct in sorted(set(one.gains_pct or ())))
         estimated = "–" if one.nvidia_pct is None else f"{one.nvidia_pct:.1f}%"
         yield (
             f"| {one.action} | {one.bottleneck} | {one.tries} | {one.sessions} | {one.failed} | {one.helped_words} "
-            f"| {one.gain_words} | {estimated} |"
+            f"| {f'{gained}%' if gained else '–'} | {estimated} |"
         )

@@ -71,6 +71,7 @@ def shown(state: SessionState) -> str:
     opened = state.opened
     drawn = drawings.gains(state.tries)
     title = "Gain of each try over what stood before it"
+    note = "Percent less time with its 95% interval; kept ones are filled."
     return _environment().get_template("shown.html.jinja").render(
         state=state,
         about=" · ".join(filter(None, (opened.name, opened.template, opened.card, *opened.cases, opened.gpu))),
@@ -79,11 +80,8 @@ def shown(state: SessionState) -> str:
         metrics=report.metrics(state),
         took=report.took,
         gain=report.gain_words,
-        drawing=drawn and drawing.figure(title, drawn.spoken, drawn.height, *drawn.content, note=GAIN_NOTE),
+        drawing=drawn and drawing.figure(title, drawn.spoken, drawn.height, *drawn.content, note=note),
     )  # fmt: skip
-
-
-GAIN_NOTE = "Percent less time with its 95% interval; kept ones are filled."
 
 
 def _environment() -> jinja2.Environment:
@@ -224,13 +222,8 @@ RULES = {
 @dataclass(frozen=True)
 class Calculator:
     tiles: Mapping[str, Sequence[TileAnswer]] = field(default_factory=dict)
-    """By card, in the order of `asked_tiles`."""
+    """By card, each of AXES in the order of their product."""
     missing: str | None = None
-
-
-def asked_tiles() -> list[dict[str, int]]:
-    """Every tile of AXES, as a card's tile() takes it."""
-    return [dict(zip(AXES, values, strict=True)) for values in product(*AXES.values())]
 
 
 def calculator_data(known: Calculator) -> dict[str, Any]:
@@ -245,8 +238,9 @@ def calculator_data(known: Calculator) -> dict[str, Any]:
 
 def known(root: Path) -> Calculator:
     """What the calculator knows. A card with a mistake costs its tiles, not the page."""
+    tiles = [dict(zip(AXES, values, strict=True)) for values in product(*AXES.values())]
     try:
-        found = cards.of_checkout(root, tiles=asked_tiles())
+        found = cards.of_checkout(root, tiles=tiles)
     except KernelgateError as error:
         return Calculator(missing=str(error))
     missing = str(found.mistakes[0]) if found.mistakes else None if found.cards else "this checkout has no card"

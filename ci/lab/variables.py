@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 
@@ -41,6 +40,7 @@ _WORDS = (
     ("vector width", r"(float|int|uint|half|short|char|double|bfloat16)(2|4|8|16)|half2|__nv_bfloat162|vector_size"),
     ("swizzle", r"\w*swizzle\w*"),
     ("fast maths", r"__expf|__exp2f|ex2|approx|__fdividef|__frcp_\w+|use_fast_math|exp2f?|ffast"),
+    ("flags", r"""["'](?:-O[0-3s]|-f[a-z-]+|-m[a-z0-9=-]+|-X\w+|-D\w|--?[a-z]).*"""),
 )
 """Words in code."""
 _TOKEN = re.compile(r"""[A-Za-z_]\w*|\d[\w.']*|"[^"\n]*"|'[^'\n]*'|<<<|>>>|[=!<>]=|->|::|\S""")
@@ -48,17 +48,12 @@ _NUMBER = re.compile(r"-?\d")
 _NAME = re.compile(r"""["']?[A-Za-z_]\w*["']?$""")
 _CONSTANT = re.compile(r"k?[A-Z]\w*$")
 _OWN = re.compile(r"k[A-Z]\w*$|[A-Z][A-Z0-9_]+$")
-_FLAG = re.compile(r"""["'](?:-O[0-3s]|-f[a-z-]+|-m[a-z0-9=-]+|-X\w+|-D\w|--?[a-z])""")
 _SOURCES = {".cu", ".cuh", ".cpp", ".cc", ".c", ".h", ".hpp", ".inl", ".py"}
 _OPEN, _CLOSE = {"(": ")", "[": "]", "{": "}", "<": ">", "<<<": ">>>"}, {")", "]", "}", ">", ">>>"}
 
 
-@dataclass(frozen=True)
-class _Varied:
-    """A value that was removed or added: of a setting of this kind, or of a constant of none, by its name."""
-
-    kind: str
-    value: str
+_Varied = tuple[str, str]
+"""The kind of a setting, or a constant's name where it has none, and a value that was removed or added."""
 
 
 def of(patch: str, cards: Mapping[str, Sequence[str]] | None = None) -> tuple[str, ...]:
@@ -75,7 +70,7 @@ def of(patch: str, cards: Mapping[str, Sequence[str]] | None = None) -> tuple[st
         is_source = PurePosixPath(path).suffix in _SOURCES and ".ci" not in PurePosixPath(path).parts
         paths += [path] if is_source and any(map(any, found)) else []
     moved = before & after  # a setting that stands elsewhere now
-    old, new = (dict.fromkeys(one.kind for one in side - moved) for side in (before, after))
+    old, new = (dict.fromkeys(kind for kind, _ in side - moved) for side in (before, after))
     # A constant of no kind that is new belongs to the code that it came with.
     settings = [kind for kind in old | new if kind in _KINDS or (kind in old and kind in new)]
     return (*settings, *(kind for kind in kinds if kind not in settings), *_kernels(paths, cards or {}))
@@ -131,16 +126,11 @@ def _of_run(before: list[str], after: list[str]) -> tuple[list[_Varied], list[_V
                 for place in places:
                     kind, one = _setting(tokens, place), tokens[place]
                     if kind is None and one not in ("\n", "#", "pragma"):
-                        words[_word(one)] = None
+                        words[next((word for word, known in _WORDS if re.fullmatch(known, one)), CODE)] = None
                     elif kind is not None and (_NUMBER.match(one) or _NAME.match(one)):
-                        found.append(_Varied(kind, one))
+                        found.append((kind, one))
     known = [kind for kind in words if kind != CODE]
     return old, new, list(words) if len(known) < 2 else [CODE]  # code that is written anew has words of all kinds
-
-
-def _word(token: str) -> str:
-    flag = ("flags" for _ in [token] if _FLAG.match(token))
-    return next((kind for kind, words in _WORDS if re.fullmatch(words, token)), next(flag, CODE))
 
 
 def _setting(tokens: Sequence[str], place: int) -> str | None:
