@@ -91,23 +91,19 @@ def _of_case(
         every = [night for number, one in enumerate(group) for night in _times(one, number)]
     nights = [night for night in every if night.commit not in excluded]
     measured = tuple(pair for one in group for pair in _pairs(one, places))
-    made, ended = _first_made(group), []
+    rows = [(row.made, row.head) for one in group for row in one.comparisons]
+    rows += [(row.made, row.commit) for one in group for row in one.points if row.side == "head"]
+    first = {commit: made for made, commit in sorted((made, commit) for made, commit in rows if made and commit)[::-1]}
+    ended = []
     for change in changes.of_series(nights):
         found = settled(change, measured)
         if (why := accepted.get(change.commit)) is not None:
             found = replace(change, state="accepted", why=why)
         commits = max(1, found.place - found.previous_place)
-        ended.append(replace(found, series=name, pinned=pinned, made=made.get(found.commit), commits=commits))
+        ended.append(replace(found, series=name, pinned=pinned, made=first.get(found.commit), commits=commits))
     ordered = tuple(sorted(night.place for night in nights))
     spread_pct = 100 * median(pair.spread for pair in measured) if measured else None
     return CaseChanges(name, ordered, tuple(ended), spread_pct, pinned, measured)
-
-
-def _first_made(group: Sequence[MeasuredSeries]) -> dict[str, str]:
-    """When each head was first measured, as far as it is known."""
-    rows = [(row.made, row.head) for one in group for row in one.comparisons]
-    rows += [(row.made, row.commit) for one in group for row in one.points if row.side == "head"]
-    return {commit: made for made, commit in sorted((made, commit) for made, commit in rows if made and commit)[::-1]}
 
 
 def _nights(one: MeasuredSeries, number: int) -> Iterator[Night]:
