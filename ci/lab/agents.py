@@ -138,7 +138,8 @@ def command_line(tool: AgentTool, given: Mapping[str, Any], checkout: Path) -> l
     """The verb's words, without the program. Raises ToolRefusedError for anything that may not be asked for."""
     known = tool.parameters
     given = {name.replace("-", "_"): value for name, value in given.items()}
-    for name in sorted(given.keys() - known.keys()):
+    if strange := sorted(given.keys() - known.keys()):
+        name = strange[0]
         near = difflib.get_close_matches(name, [one for one in known if one not in given], 1)
         rest = {one: value for one, value in given.items() if one in known}
         said = f"{tool.name} has no argument {name[:60]!r}; it takes {', '.join(known) or 'nothing'}"

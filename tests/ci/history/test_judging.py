@@ -1,20 +1,29 @@
-"""From a record to its entry: what the judge says, by the record and the policy alone."""
+"""From a record to its entry, and from the index to what the judge is told of a record's cases."""
 
 from __future__ import annotations
 
 import math
+import sqlite3
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from kernelgate.bench.record import Calls, Check, FuzzResult, Run
-from kernelgate.ci.history import judging
-from kernelgate.ci.history.entry import moment
+from kernelgate.bench.record import Calls, CaseKey, Check, FuzzResult, Run, RunRecord
+from kernelgate.ci.history import database, index, judging, past
+from kernelgate.ci.history.database import Database
+from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry, moment
+from kernelgate.ci.history.past import AskedCases
+from kernelgate.ci.judge import prior as known_before
+from kernelgate.ci.judge.prior import NO_HISTORY, History
 from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy.policy import Gates, Measure, Policy
+from kernelgate.ci.report.gpu import NightsByCase
 from tests import runs
 from tests.ci.history.conftest import QUICK
-from tests.ci.history.entries import BASE, H200, HEAD, a_record
+from tests.ci.history.entries import BASE, H200, HEAD, a_record, an_entry, put, write
 from tests.ci.records import case, noise
 
 
@@ -95,3 +104,187 @@ def test_the_rules_are_what_a_verdict_depends_on() -> None:
 def test_times_can_be_compared_as_text() -> None:
     assert moment("2026-08-01T12:00:00.5+02:00") == "2026-08-01T10:00:00Z"
     assert moment("0001-01-01T00:00:00+14:00") is None
+
+
+# ---- what the judge is told: from the index, before the record was made, and of these cases alone --------------------
+
+
+POLICY = Policy()
+KEY = CaseKey("norm", "one")
+PLACE = ("NVIDIA H200", KEY)
+LATER = "2026-09-01T00:00:00Z"
+
+
+def compared(day: int, spread_pct: float = 0.05, processes: int = 3, us: float = 100.0, **parts: Any) -> Entry:
+    """A comparison of one case, whose base took so long."""
+    change = ComparisonEntry(
+        base=BASE, head=HEAD, effect=0.02, error=0.001, spread_pct=spread_pct, noise_pct=0.01, processes=processes
+    )
+    point = PointEntry(side="base", commit=BASE, us=us, processes=processes, rounds=60)
+    cases = (CaseEntry(card=KEY.card, case=KEY.id, points=(point,), comparisons=(change,)),)
+    return an_entry(f"{day} {parts}", day=day, **{"cases": cases, **parts})
+
+
+def known(index_at: Database, *keys: CaseKey, **parts: Any) -> History:
+    wanted = {"gpu": "NVIDIA H200", "repository": "", "before": LATER, **parts}
+    return past.of_database(index_at, AskedCases(keys=frozenset(keys or (KEY,)), **wanted))
+
+
+def test_comparisons_are_joined_oldest_first(index_at: Database) -> None:
+    put(index_at, compared(3, 0.1, processes=9), compared(1, 9.0, processes=5), compared(2, 0.3, processes=3))
+    one = known(index_at).spreads[PLACE]
+    # 8 degrees of freedom of the newest, 2 of what was remembered before it: of 0.3% and 9%, 2 to 4.
+    assert one.spread_pct == pytest.approx(((8 * 0.1**2 + 2 * ((2 * 0.3**2 + 4 * 9.0**2) / 6)) / 10) ** 0.5, rel=0.001)
+    assert (one.df, one.comparisons, one.last_seen) == (10, 3, "2026-08-03T00:00:00Z")
+
+
+def test_only_what_was_made_before_the_record_counts(index_at: Database) -> None:
+    put(index_at, compared(1), compared(2, 5.0), compared(3, 5.0))
+    assert known(index_at, before="2026-08-02T00:00:00Z").spreads[PLACE].comparisons == 1
+    assert known(index_at, before="2026-08-01T00:00:00Z") == NO_HISTORY
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"gpu": "NVIDIA L4"},
+        {"keys": frozenset({CaseKey("norm", "on")})},
+        {"keys": frozenset({CaseKey("%", "one")})},
+        {"repository": "somebody/else"},
+    ],
+)
+def test_a_history_is_of_one_kind_of_gpu_one_case_and_one_repository(index_at: Database, other: dict[str, Any]) -> None:
+    put(index_at, compared(1, run=Run(repository="o/r", created_at="2026-08-01")))
+    wanted = {"gpu": "NVIDIA H200", "repository": "o/r", "before": None, "keys": frozenset({KEY})}
+    assert past.of_database(index_at, AskedCases(**wanted)).spreads
+    assert past.of_database(index_at, AskedCases(**{**wanted, **other})) == NO_HISTORY
+
+
+def test_a_new_driver_does_not_forget_and_another_card_does_not_push_out(index_at: Database) -> None:
+    newer = H200.model_copy(update={"device": H200.device.model_copy(update={"driver": "600.1"})})
+    put(index_at, compared(1), compared(2, environment=newer))
+    others = [an_entry(f"other {n}", day=3, cases=(CaseEntry(card="normal", case="one"),)) for n in range(120)]
+    put(index_at, *others)
+    assert known(index_at).spreads[PLACE].comparisons == 2
+
+
+def test_what_no_pair_of_processes_showed_tells_nothing(index_at: Database) -> None:
+    other_tool = ComparisonEntry(base=BASE, head=HEAD, effect=0.0, spread_pct=0.1, processes=3)
+    put(
+        index_at,
+        compared(1, processes=1),
+        compared(2, cases=(CaseEntry(card="norm", case="one", comparisons=(other_tool,)),)),
+    )
+    assert known(index_at) == NO_HISTORY
+
+
+def test_days_of_the_same_commit_show_the_drift(index_at: Database) -> None:
+    levels = (100.0, 100.2, 99.9, 100.1)
+    put(index_at, *(compared(day, us=us) for day, us in enumerate(levels, 1)))
+    held = known(index_at).days[PLACE]
+    assert [one.measured for one in held] == [f"2026-08-0{day}" for day in range(1, 5)]
+    assert known_before.drift(held).error < 0.003
+
+
+def test_another_driver_or_a_day_alone_is_no_drift(index_at: Database) -> None:
+    newer = H200.model_copy(update={"device": H200.device.model_copy(update={"driver": "600.1"})})
+    put(index_at, compared(1), compared(2, us=200.0, environment=newer))
+    assert known(index_at).days == {}
+    put(index_at, compared(1, us=300.0, rules="again"))
+    assert known(index_at).days == {}, "two measurements of one day are no two days"
+
+
+def test_the_history_is_read_from_the_environment_alone(
+    index_at: Database, where: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(index_at, *(compared(day) for day in (1, 2, 3)))
+    index_at.engine.dispose()
+    record, said = a_record(day=20), []
+    record = record.model_copy(update={"cases": tuple(one.model_copy(update={"card": "norm"}) for one in record.cases)})
+    for name in (prior.DATABASE, prior.STORE):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)  # a checkout that brings a history of its own
+    (tmp_path / ".kernelgate").mkdir()
+    (tmp_path / ".kernelgate" / "history").symlink_to(tmp_path)
+    assert prior.past(said.append)(record) == NO_HISTORY
+    monkeypatch.setenv(prior.DATABASE, str(where))
+    assert prior.past(said.append)(record).spreads[PLACE].comparisons == 3
+    assert said == []
+
+
+def _torn(path: Path) -> None:
+    path.write_bytes(b"SQLite format 3\0" + b"x" * 5000)
+
+
+def _older(path: Path) -> None:
+    database.at(path).engine.dispose()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE kernelgate_history SET version_num = '0001'")
+
+
+@pytest.mark.parametrize("broken", [Path.mkdir, lambda _: None, _torn, _older], ids=["folder", "none", "torn", "older"])
+def test_a_broken_history_is_said_once_and_stops_nothing(
+    broken: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, said = tmp_path / "index of mine.sqlite", []
+    broken(index)
+    before = index.read_bytes() if index.is_file() else None
+    monkeypatch.setenv(prior.DATABASE, str(index))
+    ask = prior.past(said.append)
+    assert [ask(a_record()), ask(a_record(day=2))] == [NO_HISTORY, NO_HISTORY]
+    (one,) = said
+    assert one.endswith("; judged without a history, which takes more processes")
+    assert index.name in one
+    assert (index.read_bytes() if index.is_file() else None) == before
+
+
+PULL = runs.run_record((runs.case("one", card="norm"), runs.case("two", card="norm")), H200, run=Run(repository=None))
+SITE = "https://octo-org.github.io/kernels/history/"
+
+
+def sha(number: int) -> str:
+    return f"{number + 1:040x}"
+
+
+def a_time(number: int, us: float, finding: str | None = None) -> Entry:
+    point = PointEntry(side="head", commit=sha(number), us=us, processes=5, rounds=500)
+    one = CaseEntry(card="norm", case="one", points=(point,), finding=finding)
+    made = Run(created_at=f"2026-08-{number % 28 + 1:02}T00:00:00Z", head_sha=sha(number))
+    return an_entry(f"{number}", cases=(one,)).model_copy(update={"run": made})
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """30 commits on the default branch, a pull request's between them, and one that nobody should believe."""
+    opened = database.at(tmp_path / "index.sqlite")
+    times = [a_time(number, 100.0 + number) for number in range(30)]
+    put(opened, *times, a_time(40, 900.0), a_time(30, 800.0, "throttled"))
+    write(opened, index.place, [sha(number) for number in range(31)])
+    opened.engine.dispose()
+    return tmp_path / "index.sqlite"
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, said: list[str], record: RunRecord = PULL, **named: str) -> NightsByCase:
+    for name in (prior.DATABASE, prior.SITE):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in named.items():
+        monkeypatch.setenv({"DATABASE": prior.DATABASE, "SITE": prior.SITE}[name], value)
+    return prior.nights(said.append)(record)
+
+
+def test_the_last_twenty_of_the_default_branch_and_the_page(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = shown(monkeypatch, [], DATABASE=str(file), SITE=SITE)
+    assert set(found) == {KEY}
+    assert found[KEY].times_us == tuple(100.0 + number for number in range(10, 30))
+    assert (found[KEY].first_day, found[KEY].last_day) == ("2026-08-11", "2026-08-02")
+    assert (found[KEY].page or "").startswith(f"{SITE}series/norm-one-nvidia-h200-")
+
+
+def test_what_cannot_be_read_is_said_and_shown_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    assert shown(monkeypatch, said) == shown(monkeypatch, said, DATABASE=str(tmp_path / "none")) == {}
+    assert said == []
+    (tmp_path / "broken").write_bytes(b"SQLite format 3\0 and no more")
+    assert shown(monkeypatch, said, DATABASE=str(tmp_path / "broken")) == {}
+    assert len(said) == 1
+    assert "the history is not shown" in said[0]
