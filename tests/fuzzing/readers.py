@@ -68,13 +68,9 @@ def read_report(data: bytes) -> None:
     write_page(BuiltReport(posting.report, posting.gpus), Policy().gates)
 
 
-def read_failure(data: bytes) -> None:
-    artifact.checked_failure(data)
-
-
 def read_archive(data: bytes) -> None:
     for name, content in artifact.members(data).items():
-        (read_record if name == artifact.RECORD else read_failure)(content)
+        (read_record if name == artifact.RECORD else artifact.checked_failure)(content)
 
 
 def read_description(data: bytes) -> None:
@@ -106,16 +102,6 @@ def read_event(data: bytes) -> None:
         _in_a_sentence(lambda: command.answer(step, bot, Measure()))
 
 
-def read_policy(data: bytes) -> None:
-    policy.parse(data.decode("utf-8", "replace"))
-
-
-def read_manifest(data: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / library.MANIFEST).write_bytes(data)
-        library.build_record(library.read(Path(folder)), "head")
-
-
 def read_cards(data: bytes) -> None:
     try:
         said = cards.CardsAnswer.model_validate_json(data)
@@ -126,25 +112,27 @@ def read_cards(data: bytes) -> None:
     cards.planned(found, processes=5)
 
 
-def read_profile(data: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "profile.ncu-rep"
-        file.write_bytes(data)
-        ncu_reader.read(file)
+def of_file(name: str, read: Callable[[Path], object]) -> Callable[[bytes], None]:
+    def reader(data: bytes) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / name).write_bytes(data)
+            read(Path(folder) / name)
+
+    return reader
 
 
-READERS: Mapping[str, Callable[[bytes], None]] = {
+READERS: Mapping[str, Callable[[bytes], object]] = {
     "record": read_record,
     "report": read_report,
-    "failure": read_failure,
+    "failure": artifact.checked_failure,
     "archive": read_archive,
     "description": read_description,
     "command": read_command,
     "event": read_event,
-    "policy": read_policy,
-    "manifest": read_manifest,
+    "policy": lambda data: policy.parse(data.decode("utf-8", "replace")),
+    "manifest": of_file(library.MANIFEST, lambda file: library.build_record(library.read(file.parent), "head")),
     "cards": read_cards,
-    "profile": read_profile,
+    "profile": of_file("profile.ncu-rep", ncu_reader.read),
 }
 
 
@@ -165,8 +153,3 @@ def _in_a_sentence(read: Callable[[], object]) -> None:
         said = str(error)
         if not said.isprintable() or len(said) > MAX_SENTENCE:
             raise AssertionError(f"not a sentence that can be shown: {said!r}") from error
-
-
-def kept(name: str) -> list[Path]:
-    """The reader's corpus."""
-    return sorted((CORPUS / name).iterdir())

@@ -16,23 +16,25 @@ IN_THIS_PROCESS = sorted(set(readers.READERS) - {"profile"})
 """A made-up profile may end the process that reads it (tests/ci/explain/test_analyze.py)."""
 
 
+CORPUS = {name: sorted((readers.CORPUS / name).iterdir()) for name in readers.READERS}
+
+
 def test_every_reader_has_a_corpus_of_small_files() -> None:
-    kept = {name: readers.kept(name) for name in readers.READERS}
-    assert all(kept.values())
-    assert {folder.name for folder in readers.CORPUS.iterdir()} == set(kept)
-    assert all(path.stat().st_size <= readers.MAX_BYTES for paths in kept.values() for path in paths)
+    assert all(CORPUS.values())
+    assert {folder.name for folder in readers.CORPUS.iterdir()} == CORPUS.keys()
+    assert all(path.stat().st_size <= readers.MAX_BYTES for paths in CORPUS.values() for path in paths)
 
 
 @pytest.mark.parametrize("name", IN_THIS_PROCESS)
 def test_what_once_was_found_is_read_or_refused_in_a_sentence(name: str) -> None:
-    for path in readers.kept(name):
+    for path in CORPUS[name]:
         readers.check(name, path.read_bytes())
 
 
 @pytest.mark.parametrize("name", IN_THIS_PROCESS)
 def test_an_honest_input_is_read(name: str) -> None:
     """A reader that refuses everything would pass the tests beside this one."""
-    honest = [path for path in readers.kept(name) if path.name.startswith("honest_")]
+    honest = [path for path in CORPUS[name] if path.name.startswith("honest_")]
     assert honest
     for path in honest:
         readers.READERS[name](path.read_bytes())
@@ -42,6 +44,6 @@ def test_an_honest_input_is_read(name: str) -> None:
 @settings(max_examples=40)
 @given(st.data())
 def test_what_is_made_of_it_is_read_or_refused_in_a_sentence(name: str, data: st.DataObject) -> None:
-    path = data.draw(st.sampled_from(readers.kept(name)))
+    path = data.draw(st.sampled_from(CORPUS[name]))
     seed = data.draw(st.integers(0, 1 << 32))
     readers.check(name, mutated(path.read_bytes(), random.Random(seed)))
