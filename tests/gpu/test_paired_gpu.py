@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,14 +22,23 @@ pytestmark = pytest.mark.gpu
 CASE = "s512_b16_h8_d64_fp16"
 
 
-def run(
-    base: Library, head: Library, machine: record.Environment, path: Path, id_: str = CASE, witness: bool = False
-) -> record.RunRecord:
-    card = faulty.card()
-    (chosen,) = cards.select(cards.Cards(card.file.parent, (card,)), "cuda", None, [id_])
-    part = CardPlan(card, Sides(base, head), (chosen.case,))
-    plan = PairedPlan((part,), machine, Measuring(5, 60), 1, witness)
-    return paired.run(plan, record.RunRecord(), path / "run.json")
+Compare = Callable[..., record.RunRecord]
+
+
+@pytest.fixture
+def compare(kernel_library: Library, machine: record.Environment, tmp_path: Path) -> Compare:
+    """The kernel, and on one side another one with a fault."""
+
+    def compared(side: str, fault: str = "none", id_: str = CASE, witness: bool = False) -> record.RunRecord:
+        card = faulty.card()
+        (chosen,) = cards.select(cards.Cards(card.file.parent, (card,)), "cuda", None, [id_])
+        other = faulty.build(tmp_path / side, f"gpu_{fault}", fault)
+        sides = {"base": kernel_library, "head": kernel_library, side: other}
+        part = CardPlan(card, Sides(sides["base"], sides["head"]), (chosen.case,))
+        plan = PairedPlan((part,), machine, Measuring(5, 60), 1, witness)
+        return paired.run(plan, record.RunRecord(), tmp_path / "run.json")
+
+    return compared
 
 
 def looked_at(calls: record.Calls) -> bool:
@@ -37,14 +47,11 @@ def looked_at(calls: record.Calls) -> bool:
     return 0.15 < compared < 0.35 and (calls.failed, calls.repeated) == (0, 0)
 
 
-def test_a_process_has_samples_graphs_outputs_and_telemetry(
-    kernel_library: Library, machine: record.Environment, tmp_path: Path
-) -> None:
-    done = run(faulty.build(tmp_path / "base", "gpu_base"), kernel_library, machine, tmp_path)
+def test_a_process_has_samples_graphs_outputs_and_telemetry_and_a_witness(compare: Compare, tmp_path: Path) -> None:
+    done = compare("base", witness=True)
     assert record.read(tmp_path / "run.json") == done
-    (process,) = done.processes
-    assert process.role == "paired"
-    (timing,) = process.timings
+    assert [process.role for process in done.processes] == ["paired", "witness"]
+    (timing,) = done.processes[0].timings
     assert [len(timing.samples_us[side]) for side in ("base", "head")] == [60, 60]
     assert 0 < len(timing.samples_us["reference"]) < 60, "in some rounds"
     assert set(timing.graph_us) == {"base", "head", "reference"}
@@ -61,13 +68,11 @@ def test_a_process_has_samples_graphs_outputs_and_telemetry(
     codes = {note.code for note in done.notes}
     assert not codes & {"host_bound", "verified_in_process", "fewer_inputs"}
     assert done.checks == (), "both clocks agree"
+    each_sample_has_its_place_start_and_clock(timing)
+    each_side_is_timed_alone(done.processes[1])
 
 
-def test_each_sample_has_its_place_start_and_clock(
-    kernel_library: Library, machine: record.Environment, tmp_path: Path
-) -> None:
-    done = run(faulty.build(tmp_path / "base", "gpu_probed"), kernel_library, machine, tmp_path)
-    (timing,) = done.processes[0].timings
+def each_sample_has_its_place_start_and_clock(timing: record.Timing) -> None:
     lengths = {side: len(samples) for side, samples in timing.samples_us.items()}
     for held in (timing.positions, timing.previous, timing.started_us):
         assert {side: len(values) for side, values in held.items()} == lengths
@@ -85,44 +90,30 @@ def test_each_sample_has_its_place_start_and_clock(
         assert all(100 < clock < 1.05 * (highest or 5_000) for clock in clocks)
 
 
-def test_the_witness_times_each_side_alone(
-    kernel_library: Library, machine: record.Environment, tmp_path: Path
-) -> None:
-    done = run(faulty.build(tmp_path / "base", "gpu_witness"), kernel_library, machine, tmp_path, witness=True)
-    assert [process.role for process in done.processes] == ["paired", "witness"]
-    (timing,) = done.processes[1].timings
+def each_side_is_timed_alone(witness: record.Process) -> None:
+    (timing,) = witness.timings
     assert set(timing.samples_us) == {"base", "head"}
     assert len(set(map(len, timing.samples_us.values()))) == 1
     for calls in timing.calls.values():
         assert (calls.failed, calls.repeated) == (0, 0)
         assert calls.compared
-    assert done.checks == (), "both clocks agree"
 
 
 @pytest.mark.parametrize("fault", ["stops_working", "remembers", "skips_last_row"])
-def test_a_kernel_that_does_not_do_its_work_when_timed_is_caught(
-    kernel_library: Library, machine: record.Environment, tmp_path: Path, fault: str
-) -> None:
-    done = run(kernel_library, faulty.build(tmp_path / "head", f"gpu_{fault}", fault), machine, tmp_path)
-    calls = done.processes[0].timings[0].calls
+def test_a_kernel_that_does_not_do_its_work_when_timed_is_caught(compare: Compare, fault: str) -> None:
+    calls = compare("head", fault).processes[0].timings[0].calls
     assert looked_at(calls["base"])
     assert calls["head"].failed > 0
 
 
-def test_a_kernel_that_cannot_be_captured_is_timed_without_a_graph(
-    kernel_library: Library, machine: record.Environment, tmp_path: Path
-) -> None:
-    done = run(kernel_library, faulty.build(tmp_path / "head", "gpu_sync", "synchronises"), machine, tmp_path)
-    (timing,) = done.processes[0].timings
+def test_a_kernel_that_cannot_be_captured_is_timed_without_a_graph(compare: Compare) -> None:
+    (timing,) = compare("head", "synchronises").processes[0].timings
     assert set(timing.graph_us) == {"base", "reference"}
     assert len(timing.samples_us["head"]) == 60
     assert looked_at(timing.calls["base"])
     assert timing.calls["head"].failed == 0
 
 
-def test_a_context_that_dies_is_one_sentence(
-    kernel_library: Library, machine: record.Environment, tmp_path: Path
-) -> None:
-    head = faulty.build(tmp_path / "head", "gpu_asserts", "asserts_if_causal")
+def test_a_context_that_dies_is_one_sentence(compare: Compare) -> None:
     with pytest.raises(ProcessError, match="while calling head for the first time on"):
-        run(kernel_library, head, machine, tmp_path, "s512_b2_h8_d64_fp16_causal")
+        compare("head", "asserts_if_causal", "s512_b2_h8_d64_fp16_causal")
