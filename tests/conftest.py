@@ -60,9 +60,7 @@ ONE_PROCESS = frozenset(
         "csrc/test_cpu_block.py",
         "csrc/test_kernel_cpu.py",
         "gallery/test_gallery.py",
-        "workflows/test_checks.py",
         "workflows/test_install_page.py",
-        "workflows/test_measured.py",
     }
 )
 """Files whose tests share an expensive fixture: spread over two processes, each would make its own."""
@@ -134,8 +132,6 @@ LONG_S = {
     "ci/test_bisect_verb.py": 62.0,
     "test_repositories.py": 43.0,
     "test_site.py": 6.0,
-    "workflows/test_checks.py": 32.0,
-    "workflows/test_end_to_end.py": 30.0,
     "workflows/test_measured.py": 72.0,
 }
 """What a slow test took on two quiet cores, the mean of its file's; of the files that are not here, all together's."""

@@ -36,7 +36,7 @@ GPU = (
     "profile --set full --json",
 )
 ELSEWHERE = ("make env", "python setup.py build_ext --inplace")
-"""Which other tests run: tests/workflows/test_end_to_end.py and tests/test_install.py."""
+"""Which other tests run: the scenes of tests/engine and tests/test_install.py."""
 
 
 def test_each_name_of_the_founding_documents_has_a_command_that_a_test_runs() -> None:

@@ -2,8 +2,7 @@
 
 act parses the files, orders the jobs, evaluates expressions and matrices, calls reusable workflows and composite
 actions, and runs each step. What stands in: GitHub's own actions (stand_in.py), the API (tests/fakes) and the GPU
-(tests/workflows/gpu.py). act enforces no permissions: the server does, with those that the files give the jobs that
-run at the time.
+(gpu.py). act enforces no permissions: the server does, with those that the files give the jobs that run at the time.
 """
 
 from __future__ import annotations
@@ -16,123 +15,184 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.engine.log import Log
-from tests.engine.prepared import GATE, keep_calls, prepare_tree
-from tests.engine.stand_in import asked
+from tests.engine.log import Log, WorkflowRun
+from tests.engine.prepared import GATE, prepare_tree, put_aside
+from tests.engine.stand_in import HOSTED_TOOLS, INSTALLED, KNOWN, TOOLS, asked_of
 from tests.fakes.github_server import FakeGitHub, Json
 from tests.miniature import git
-from tests.workflows.actions import HOSTED_TOOLS, INSTALLED, KNOWN, TOOLS
-from tests.workflows.documents import ROOT, actions, steps, workflows
+from tests.workflows.documents import HOME_REPOSITORY, ROOT, Workflow, actions, steps, workflows
 from tests.workflows.language import Language
-from tests.workflows.runner import HOME_REPOSITORY, Call, Contexts, JobResult, Platform, WorkflowRun
 
 LIMIT_S = 400
 """A workflow that takes longer hangs."""
 OUTPUTS = ("artifact-id", "artifact-url", "commit", "page_url", "ref")
+DEFAULT_TYPES = {"pull_request": ("opened", "synchronize", "reopened")}
+"""Which kinds of an event start a workflow that names none; all, where it does not stand here."""
+READABLE = ("actions", "checks", "contents", "issues", "pull-requests")
 
 
-class Engine(Platform):
-    """The same GitHub as `Platform`; act runs the jobs."""
+@dataclass
+class Engine:
+    """GitHub with hosted runners and one GPU runner, for the repository of `server`."""
 
-    runners = 1
+    server: FakeGitHub
+    origins: dict[str, Path]
+    """The bare repositories by name; kernelgate's own must be among them."""
+    language: Language
+    folder: Path
+    held: set[str] = field(default_factory=lambda: {"kernelgate-forks"})
+    """Environments whose jobs wait for a maintainer."""
+    approver: str = ""
+    """Who approves each run's `kernelgate-forks`, as GitHub tells it."""
+    stood_in: tuple[str, ...] = ("doctor", "canary", "fuzz", "bench", "sanitize", "profile")
+    """The verbs that gpu.py answers on the GPU runner; the others are real."""
+    machine: dict[str, str] = field(default_factory=dict)
+    """Variables of every runner."""
+    variables: dict[str, str] = field(default_factory=dict)
+    """Of the repository's settings."""
+    runners: int = 1
     """Jobs that go on at the same time."""
+    artifacts: dict[int, dict[str, Path]] = field(default_factory=lambda: defaultdict(dict))
+    """Of each run the newest of each name: name to folder."""
+    before: set[str] = field(default_factory=set)
+    """Artifacts of an attempt before, which the next one may replace."""
 
-    def __init__(self, origins: dict[str, Path], server: FakeGitHub, language: Language, folder: Path) -> None:
-        super().__init__(origins, server, language, folder)
-        self._begun: dict[int, tuple[Call, Contexts]] = {}
-        self._before: set[str] = set()
-        """Artifacts of an attempt before, which the next one may replace."""
+    # Runs ---------------------------------------------------------------------------------------
+
+    def start(
+        self,
+        name: str,
+        event: str,
+        payload: Json,
+        *,
+        sha: str,
+        ref: str,
+        fork: bool = False,
+        only: tuple[str, ...] = (),
+    ) -> WorkflowRun:
+        """Runs the workflow file `name` of commit `sha` for an event. `fork`: the token can only read."""
+        path = f".github/workflows/{name}"
+        workflow = Workflow(path, git(self.origins[self.server.repository], "show", f"{sha}:{path}"))
+        kinds = (workflow.triggers[event] or {}).get("types", DEFAULT_TYPES.get(event)) if event != "schedule" else None
+        assert kinds is None or payload["action"] in kinds, f"{path} is not started by {event} {payload['action']}"
+        if event == "workflow_dispatch":
+            # GitHub sends all inputs that the workflow declares, as texts.
+            declared = {key: each.get("default", "") for key, each in workflow.triggers[event]["inputs"].items()}
+            given = {**declared, **payload["inputs"]}
+            payload = {**payload, "inputs": {key: {False: "false"}.get(value, value) for key, value in given.items()}}
+        facts = {"event": event, "path": path}
+        if event == "pull_request":
+            shown = self.server.add_run(self.server.pulls[payload["number"]], **facts)
+        else:
+            shown = self.server.add_run(**facts, head_sha=sha, head_branch=ref.removeprefix("refs/heads/"))
+        known = {"github": {"event_name": event, "event": payload}}
+        shown["display_title"] = self.language.expanded(workflow.content.get("run-name", ""), known) or "Change"
+        if self.approver:
+            self.server.approvals[shown["id"]] = {"kernelgate-forks": self.approver}
+        ceiling = dict.fromkeys(READABLE, "read" if fork else "write")
+        run = WorkflowRun(shown["id"], workflow, event, payload, sha, ref, ceiling, only)
+        self._run_jobs(run)
+        return run
 
     def run_failed_again(self, run: WorkflowRun) -> None:
         """The run's next attempt, with what the jobs that succeeded left and put out in the one before."""
-        call, github = self._begun[run.id]
-        shown = self.server.runs[run.id]
-        shown["run_attempt"] += 1
+        self.server.runs[run.id]["run_attempt"] += 1
         run.jobs = {name: job for name, job in run.jobs.items() if job.conclusion == "success"}
         self.server.jobs[run.id] = [job for job in self.server.jobs[run.id] if job["name"] in run.jobs]
-        self._before = set(self.artifacts(run.id))
-        self.run_jobs(run, call, {**github, "run_attempt": str(shown["run_attempt"])})
-        shown["conclusion"] = "success" if run.conclusion == "success" else "failure"
+        self.before = set(self.artifacts[run.id])
+        self._run_jobs(run)
 
-    def keep(self, run: WorkflowRun, name: str, files: dict[str, bytes], archive: bool = True) -> Json | None:
-        if name in self._before:
-            self._before.remove(name)
-            shutil.rmtree(self.artifacts(run.id).pop(name))
-        return super().keep(run, name, files, archive)
+    def keep(self, run: WorkflowRun, name: str, files: dict[str, bytes], archive: bool = True) -> int | None:
+        """A new artifact, a zip file or one file: its id; None where the run has one of that name."""
+        kept, folder = self.artifacts[run.id], self.folder / "artifacts" / str(run.id) / name
+        if name in self.before:
+            self.before.remove(name)
+            shutil.rmtree(kept.pop(name))
+        if name in kept:
+            return None
+        for path, content in files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
+        kept[name] = folder
+        whole = files if archive else next(iter(files.values()))
+        return int(self.server.add_artifact(self.server.runs[run.id], name, whole)["id"])
 
-    def run_jobs(self, run: WorkflowRun, call: Call, github: Contexts) -> dict[str, JobResult]:
-        self._begun[run.id] = call, github
-        folder = self.folder / "act" / f"{run.id}-{github['run_attempt']}"
-        tree = self._tree(folder / "tree", call.repository, call.sha)
-        keep_calls(tree, call.workflow.path, run.jobs)
+    def _run_jobs(self, run: WorkflowRun) -> None:
+        shown = self.server.runs[run.id]
+        folder = self.folder / "act" / f"{run.id}-{shown['run_attempt']}"
+        folder.mkdir(parents=True)
+        tree = self._tree(self.server.repository, run.sha)
+        if run.jobs or run.only:
+            tree = shutil.copytree(tree, folder / "tree", symlinks=True)
+            put_aside(tree, run.workflow.path, {name: job.outputs for name, job in run.jobs.items()}, run.only)
         with self._desk(run) as desk:
             known = {
                 **desk,
                 "origins": {name: str(path) for name, path in self.origins.items()},
-                "repository": call.repository,
-                "sha": call.sha,
+                "repository": self.server.repository,
+                "sha": run.sha,
                 "run_id": run.id,
-                "gpu_verbs": str(self.gpu_verbs or ""),
-                "stood_in": sorted(self.stood_in),
-                "held": sorted(self.protected - self.approved),
+                "stood_in": self.stood_in,
+                "held": sorted(self.held),
             }
             (folder / "engine.json").write_text(json.dumps(known), "utf-8")
-            (folder / "event.json").write_text(json.dumps(github["event"]), "utf-8")
-            log = Log(run, self.server, call)
-            self._act(folder, tree, call, github, log)
-        return run.jobs
+            (folder / "event.json").write_text(json.dumps(run.payload), "utf-8")
+            self._act(folder, tree, run)
+        shown["conclusion"] = "success" if run.conclusion == "success" else "failure"
 
-    def _tree(self, folder: Path, repository: str, ref: str) -> Path:
-        """A checkout whose workflows and actions are prepared for act."""
-        sha = self.git(repository, "rev-parse", f"{ref}^{{commit}}").strip()
-        git(self.folder, "clone", "--quiet", "--no-checkout", str(self.origins[repository]), str(folder))
-        git(folder, "fetch", "--quiet", "origin", sha)
-        git(folder, "checkout", "--quiet", "--detach", sha)
-        prepare_tree(folder, repository, sha)
-        return folder
-
-    def _act(self, folder: Path, tree: Path, call: Call, github: Contexts, log: Log) -> None:
+    def _act(self, folder: Path, tree: Path, run: WorkflowRun) -> None:
         words = [
             str(INSTALLED / "act"),
-            github["event_name"],
-            *("-W", call.workflow.path, "-e", str(folder / "event.json"), "--actor", github["actor"]),
+            run.event,
+            *("-W", run.workflow.path, "-e", str(folder / "event.json"), "--actor", "octocat"),
             *("--json", "--insecure-secrets", "--no-skip-checkout", "--no-cache-server"),
             *("--concurrent-jobs", str(self.runners)),
-            *("--action-cache-path", str(folder / "cache"), "-s", f"GITHUB_TOKEN={github['token']}"),
+            *("--action-cache-path", str(folder / "cache"), "-s", f"GITHUB_TOKEN={self.server.token}"),
             *(word for name in ("ubuntu-24.04", "self-hosted") for word in ("-P", f"{name}=-self-hosted")),
-            *(word for pair in self._repositories(folder, tree) for word in ("--local-repository", "=".join(pair))),
-            *(word for pair in self._variables(folder, call, github).items() for word in ("--env", "=".join(pair))),
+            *(word for pair in self._repositories(tree) for word in ("--local-repository", "=".join(pair))),
+            *(word for pair in self._variables(folder, run).items() for word in ("--env", "=".join(pair))),
             *(word for pair in self.variables.items() for word in ("--var", "=".join(pair))),
         ]
         path = os.pathsep.join([str(HOSTED_TOOLS), *TOOLS])
         outside = {"PATH": path, "HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8"}
         quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "start_new_session": True}
+        log = Log(run, self.server)
         with (
             (folder / "log.jsonl").open("w", encoding="utf-8") as file,
             subprocess.Popen(words, cwd=tree, env=outside, text=True, **quiet) as act,
         ):
             hanging = threading.Timer(LIMIT_S, os.killpg, (act.pid, signal.SIGKILL))
             hanging.start()
-            for line in act.stdout or ():
-                file.write(line)
-                log.read(line)
-            hanging.cancel()
-        assert log.run.jobs or act.returncode == 0, (folder / "log.jsonl").read_text("utf-8")[-4000:]
+            try:
+                for line in act.stdout or ():
+                    file.write(line)
+                    log.read(line)
+            finally:
+                hanging.cancel()
+        assert run.jobs or act.returncode == 0, (folder / "log.jsonl").read_text("utf-8")[-4000:]
 
-    def _variables(self, folder: Path, call: Call, github: Contexts) -> dict[str, str]:
+    def _variables(self, folder: Path, run: WorkflowRun) -> dict[str, str]:
         """What GitHub tells a job; SHA_REF is act's name for the commit."""
-        told = ("repository", "repository_owner", "ref", "ref_name", "run_id", "run_attempt", "api_url", "server_url")
         return {
-            **{f"GITHUB_{name.upper()}": github[name] for name in told},
-            "SHA_REF": call.sha,
+            "GITHUB_REPOSITORY": self.server.repository,
+            "GITHUB_REPOSITORY_OWNER": self.server.repository.split("/")[0],
+            "GITHUB_REF": run.ref,
+            "GITHUB_REF_NAME": run.ref.split("/", 2)[2],
+            "GITHUB_RUN_ID": str(run.id),
+            "GITHUB_RUN_ATTEMPT": str(self.server.runs[run.id]["run_attempt"]),
+            "GITHUB_API_URL": self.server.url,
+            "GITHUB_SERVER_URL": "https://github.com",
+            "SHA_REF": run.sha,
             "ENGINE": str(folder / "engine.json"),
             "no_proxy": "127.0.0.1",
             **self.machine,
@@ -140,19 +200,30 @@ class Engine(Platform):
 
     # What `uses:` names -------------------------------------------------------------------------
 
-    def _repositories(self, folder: Path, tree: Path) -> Iterator[tuple[str, str]]:
+    def _tree(self, repository: str, ref: str) -> Path:
+        """A checkout whose workflows and actions are prepared for act, made once."""
+        sha = git(self.origins[repository], "rev-parse", f"{ref}^{{commit}}")
+        folder = self.folder / "trees" / repository / sha
+        if not folder.exists():
+            git(self.folder, "clone", "--quiet", "--no-checkout", str(self.origins[repository]), str(folder))
+            git(folder, "fetch", "--quiet", "origin", sha)
+            git(folder, "checkout", "--quiet", "--detach", sha)
+            prepare_tree(folder, repository, sha)
+        return folder
+
+    def _repositories(self, tree: Path) -> Iterator[tuple[str, str]]:
         """Each action and each repository that a workflow names, with the folder that stands for it."""
-        home = [self.origins[HOME_REPOSITORY]]
-        refs = git(home[0], "for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags").split()
-        trees = {ref: self._tree(folder / "home" / ref, HOME_REPOSITORY, ref) for ref in refs}
+        home = self.origins[HOME_REPOSITORY]
+        refs = git(home, "for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags").split()
+        trees = {ref: self._tree(HOME_REPOSITORY, ref) for ref in refs}
         yield from ((f"{HOME_REPOSITORY}@{ref}", str(each)) for ref, each in trees.items())
         documents = [
-            doc for each in (tree, *trees.values()) for doc in (*workflows(each).values(), *actions(each).values())
+            doc for each in {tree, *trees.values()} for doc in (*workflows(each).values(), *actions(each).values())
         ]
         used = {step["uses"] for doc in documents for _, step in steps(doc) if "uses" in step}
         for uses in sorted(name for name in used if name.startswith("actions/") or name == GATE):
             name = uses.split("@")[0].split("/")[1]
-            yield uses, str(_stand_in(folder / "actions" / name, name))
+            yield uses, str(_stand_in(self.folder / "actions" / name, name))
 
     # Artifacts ----------------------------------------------------------------------------------
 
@@ -167,7 +238,7 @@ class Engine(Platform):
             try:
                 yield known
             finally:  # a thread that still waited here would answer for the next run's listener
-                asked(known, "end")
+                asked_of(known, "end")
                 thread.join()
 
     def _answer(self, listener: Listener, run: WorkflowRun) -> None:
@@ -177,31 +248,20 @@ class Engine(Platform):
                 question = connection.recv()
                 match question:
                     case ("keep", name, files, archive):
-                        kept = self.keep(run, name, files, archive)
-                        connection.send(kept["id"] if kept else None)
+                        connection.send(self.keep(run, name, files, archive))
                     case _:
-                        connection.send(self.artifacts(run.id))
+                        connection.send(self.artifacts[run.id])
 
 
 def _stand_in(folder: Path, name: str) -> Path:
     """A composite action that hands its inputs to stand_in.py."""
     command = f"{sys.executable} -P -m tests.engine.stand_in {name}"
-    inputs = KNOWN.get(name, {"name"})
+    told = {"INPUTS": "${{ toJSON(inputs) }}", "PYTHONPATH": str(ROOT)}
     body: dict[str, Any] = {
         "name": name,
-        "inputs": {each: {"default": ""} for each in sorted(inputs)},
+        "inputs": {each: {"default": ""} for each in sorted(KNOWN[name])},
         "outputs": {each: {"value": f"${{{{ steps.done.outputs.{each} }}}}"} for each in OUTPUTS},
-        "runs": {
-            "using": "composite",
-            "steps": [
-                {
-                    "id": "done",
-                    "shell": "bash",
-                    "run": command,
-                    "env": {"INPUTS": "${{ toJSON(inputs) }}", "PYTHONPATH": str(ROOT)},
-                }
-            ],
-        },
+        "runs": {"using": "composite", "steps": [{"id": "done", "shell": "bash", "run": command, "env": told}]},
     }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "action.yml").write_text(yaml.safe_dump(body), "utf-8")

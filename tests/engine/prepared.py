@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.workflows.actions import refuse_unknown
+from tests.engine.stand_in import KNOWN
 from tests.workflows.documents import Workflow, actions, workflows
-from tests.workflows.runner import JobResult
 
 Document = dict[str, Any]
 GATE = "kernelgate-engine/environment@v0"
 """The action that stands where a job waits for its environment."""
 WAITS = "environment-of-"
 """Begins the name of the job in which it stands."""
+
+
+class UnknownInputError(Exception):
+    """A step gives an action an input that its stand-in would have ignored."""
 
 
 @dataclass(frozen=True)
@@ -52,36 +55,36 @@ def prepare_tree(tree: Path, repository: str, sha: str) -> None:
         (tree / document.path).write_text(text, "utf-8")
 
 
-def keep_calls(tree: Path, path: str, ended: Mapping[str, JobResult]) -> None:
-    """In place of each call whose jobs have succeeded before, a job that puts out what they did."""
+def put_aside(tree: Path, path: str, ended: Mapping[str, Mapping[str, str]], only: Collection[str]) -> None:
+    """In place of each job that is not to run, one that only puts out what it did before.
+
+    `ended`: the jobs that succeeded before, with the outputs of their steps. `only`: jobs that run; empty for all.
+    """
     document = Workflow(path, (tree / path).read_text("utf-8")).content
     for name, job in document["jobs"].items():
         inside = {full: each for full, each in ended.items() if full.startswith(f"{job['name']} / ")}
-        if inside and all(each.conclusion == "success" for each in inside.values()):
-            called = workflows(tree)[Path(job["uses"].split("@")[0]).stem]
-            outputs = {
-                output: _said(each["value"], called, job["name"], inside)
-                for output, each in called.triggers["workflow_call"]["outputs"].items()
-            }
-            steps = [{"run": "true"}]
-            kept = {"needs": job.get("needs", []), "runs-on": "ubuntu-24.04", "outputs": outputs, "steps": steps}
-            document["jobs"][name] = kept
+        if inside or (only and name not in only):
+            aside = {"name": job["name"], "needs": job.get("needs", []), "runs-on": "ubuntu-24.04"}
+            document["jobs"][name] = {**aside, "outputs": _outputs(tree, job, inside), "steps": [{"run": "true"}]}
     (tree / path).write_text(yaml.safe_dump(document, sort_keys=False, width=1000), "utf-8")
 
 
-def _said(value: str, called: Workflow, caller: str, ended: Mapping[str, JobResult]) -> str:
-    """What `${{ jobs.JOB.outputs.NAME }}` was: an output of a step of that job."""
-    name, output = re.findall(r"jobs\.([\w-]+)\.outputs\.([\w-]+)", value)[0]
-    job = called.jobs[name]
-    [step] = re.findall(r"steps\.(\S+)", job["outputs"][output])
-    result = ended.get(f"{caller} / {job['name']}")
-    return result.outputs.get(step, "") if result else ""
+def _outputs(tree: Path, caller: Document, ended: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Of a call whose jobs ended: an output of a step of a job for each `${{ jobs.JOB.outputs.NAME }}`."""
+    found: dict[str, str] = {}
+    if ended:
+        called = workflows(tree)[Path(caller["uses"].split("@")[0]).stem]
+        for output, each in called.triggers["workflow_call"]["outputs"].items():
+            job, inner = re.findall(r"jobs\.([\w-]+)\.outputs\.([\w-]+)", each["value"])[0]
+            [step] = re.findall(r"steps\.(\S+)", called.jobs[job]["outputs"][inner])
+            found[output] = ended.get(f"{caller['name']} / {called.jobs[job]['name']}", {}).get(step, "")
+    return found
 
 
 def refuse_unknown_inputs(step: Document) -> None:
     owner, _, name = step.get("uses", "").split("@")[0].partition("/")
-    if owner == "actions":
-        refuse_unknown(name, step.get("with", {}))
+    if owner == "actions" and (unknown := sorted(step.get("with", {}).keys() - KNOWN[name])):
+        raise UnknownInputError(f"the stand-in for actions/{name} does not know {', '.join(unknown)}")
 
 
 def all_steps(document: Document) -> Iterator[Document]:

@@ -1,72 +1,157 @@
-"""The body of an action's stand-in, as act runs it: python -m tests.engine.stand_in ACTION
+"""GitHub's own actions, each reduced to what these workflows ask of it: python -m tests.engine.stand_in ACTION
 
-The action's inputs are JSON in $INPUTS, and $ENGINE is a file with what GitHub knows of the run. The tests' process
-keeps the artifacts; it answers at the address that the file names.
+Its inputs are JSON in $INPUTS, and $ENGINE is a file with what GitHub knows of the run. The tests' process keeps the
+artifacts; it answers at the address that the file names.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import subprocess
 import sys
 from multiprocessing.connection import Client
 from pathlib import Path
 from typing import Any
 
-from tests.workflows import actions
-from tests.workflows.actions import Done, Machine, Place
+ROOT = Path(__file__).parents[2]
+INSTALLED = Path(sys.executable).parent
+TOOLS = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/cuda/bin"]
+"""PATH of a runner: none of kernelgate's tools, until a step puts them there."""
+HOSTED_TOOLS = Path(__file__).parent / "hosted"
+"""What GitHub's own image has besides."""
+KNOWN = {
+    "checkout": {"repository", "ref", "path", "persist-credentials", "fetch-depth", "sparse-checkout"},
+    "setup-python": {"python-version"},
+    "upload-artifact": {"name", "path", "if-no-files-found", "retention-days", "archive"},
+    "download-artifact": {"name", "pattern", "path"},
+    "upload-pages-artifact": {"path"},
+    "deploy-pages": set(),
+    "environment": {"name"},
+}
+"""The inputs of each action that its stand-in understands."""
 
 Json = dict[str, Any]
 
 
-def main(action: str) -> int:
+def main(action: str) -> None:
     known: Json = json.loads(Path(os.environ["ENGINE"]).read_text("utf-8"))
     given = {name: value for name, value in json.loads(os.environ["INPUTS"]).items() if value != ""}
-    done = ACTIONS[action](known, Path(os.environ["GITHUB_WORKSPACE"]), given)
-    print(done.log)
+    outputs = ACTIONS[action](known, Path(os.environ["GITHUB_WORKSPACE"]), given) or {}
     with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as file:
-        file.writelines(f"{name}={value}\n" for name, value in done.outputs.items())
-    return 0 if done.passed else 1
+        file.writelines(f"{name}={value}\n" for name, value in outputs.items())
 
 
-def checkout(known: Json, workspace: Path, given: Json) -> Done:
-    hosted = os.environ["RUNNER_ENVIRONMENT"] == "github-hosted"
-    origins = {name: Path(path) for name, path in known["origins"].items()}
-    verbs = Path(known["gpu_verbs"]) if known["gpu_verbs"] and not hosted else None
-    machine = Machine(origins, verbs, tuple(known["stood_in"]))
-    return actions.checkout(Place(known["repository"], known["sha"], workspace), machine, given)
+# Checkout -------------------------------------------------------------------------------------------------------------
 
 
-def upload(known: Json, workspace: Path, given: Json) -> Done:
-    found = actions.collected(workspace, given)
-    if isinstance(found, Done):
-        return found
-    number = asked(known, "keep", found.name, found.files, found.archive)
-    return actions.uploaded(known["repository"], known["run_id"], found, number)
+def checkout(known: Json, workspace: Path, given: Json) -> Json:
+    """`ref` is a commit, a branch or a full ref; `sparse-checkout` names folders, beside the files at the top.
+
+    As the action does it: one commit without its history, unless `fetch-depth` is 0, and never other pull requests. A
+    folder that has a checkout already keeps the commits of that one.
+    """
+    assert given["persist-credentials"] == "false"
+    repository = given.get("repository", known["repository"])
+    ref = given.get("ref") or (known["sha"] if repository == known["repository"] else "HEAD")
+    origin, folder = known["origins"][repository], workspace / given.get("path", "")
+    sha = git("-C", origin, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
+    here = ("-C", str(folder))
+    if not (folder / ".git").exists():
+        git("init", "--quiet", str(folder))
+        git(*here, "remote", "add", "origin", f"file://{origin}")
+    fetched = {"0": ("--tags", "origin", sha, "+refs/heads/*:refs/remotes/origin/*"), "1": ("--depth=1", "origin", sha)}
+    git(*here, "fetch", "--quiet", *fetched[given.get("fetch-depth", "1")])
+    if sparse := given.get("sparse-checkout", "").split():
+        git(*here, "sparse-checkout", "set", "--cone", *sparse)
+    git(*here, "checkout", "--quiet", "--detach", sha)
+    if (folder / "ci/commands/cli.py").is_file() and not (folder / ".venv").exists():
+        hosted = os.environ["RUNNER_ENVIRONMENT"] == "github-hosted"
+        plant_environment(folder, [] if hosted else known["stood_in"])
+    return {"ref": ref, "commit": sha}
 
 
-def download(known: Json, workspace: Path, given: Json) -> Done:
-    kept: dict[str, Path] = asked(known, "kept")
-    chosen = actions.wanted(given, kept)
-    for name, folder in chosen.items():
-        shutil.copytree(kept[name], workspace / folder, dirs_exist_ok=True)
-    return actions.downloaded(given, chosen)
+def git(*words: str) -> str:
+    return subprocess.run(["git", *words], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
-def environment(known: Json, _: Path, given: Json) -> Done:
-    held = given["name"] in known["held"]
-    return Done(not held, f"{given['name']} {'waits for an approval' if held else 'lets the job start'}")
+def plant_environment(checkout: Path, stood_in: list[str]) -> None:
+    """What make and npm would install: the tests' own tools, which find this checkout's code.
+
+    `stood_in`: the verbs that gpu.py answers.
+    """
+    folder = checkout / ".venv/bin"
+    folder.mkdir(parents=True)
+    python = f"{sys.executable} -P"
+    made_up, real = f"{python} {Path(__file__).with_name('gpu.py')}", f"{python} -m kernelgate.ci.commands.cli"
+    verbs = "|".join(stood_in or ["none"])
+    programs = {
+        "kernelgate": f'case "$1" in {verbs}) exec {made_up} "$@";; esac\nexec {real} "$@"',
+        "mkdocs": f'exec {INSTALLED / "mkdocs"} "$@"',
+        "python": f'exec {python} "$@"',
+    }
+    for name, script in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\nexport PYTHONPATH={checkout}\n{script}\n", "utf-8")
+        (folder / name).chmod(0o755)
+    for at in ("tests/workflows/node_modules", "ci/report/node_modules"):
+        (checkout / at).mkdir()
+        for package in (ROOT / at).glob("[!.]*"):
+            (checkout / at / package.name).symlink_to(package)
+        (checkout / at / ".ready").touch()
+    for marker in (".venv/.ready", ".venv/.judging"):
+        (checkout / marker).touch()
 
 
-def asked(known: Json, *question: object) -> Any:
+# Artifacts ------------------------------------------------------------------------------------------------------------
+
+
+def upload(known: Json, workspace: Path, given: Json) -> Json:
+    """Files and folders, below their least common ancestor, as upload-artifact lays them out."""
+    asked = [workspace / line.strip() for line in given["path"].splitlines() if line.strip()]
+    roots = [path for path in asked if path.exists()]
+    found = [file for root in roots for file in (root, *sorted(root.rglob("*"))) if file.is_file()]
+    if not found:
+        assert given["if-no-files-found"] != "error", "no files were found"
+        return {}
+    archive = given.get("archive") != "false"
+    assert archive or len(found) == 1, f"archive: false takes one file, not {len(found)}"
+    top = Path(os.path.commonpath([root.parent if root.is_file() else root for root in roots]))
+    name = given["name"] if archive else found[0].name
+    files = {str(file.relative_to(top)): file.read_bytes() for file in found}
+    number = asked_of(known, "keep", name, files, archive)
+    assert number is not None, f"this run has an artifact {name} already"
+    page = f"https://github.com/{known['repository']}/actions/runs/{known['run_id']}/artifacts/{number}"
+    return {"artifact-id": number, "artifact-url": page}
+
+
+def download(known: Json, workspace: Path, given: Json) -> None:
+    """One artifact into `path`, or those that match `pattern` each into a folder of its name."""
+    kept: dict[str, Path] = asked_of(known, "kept")
+    if "name" in given:
+        shutil.copytree(kept[given["name"]], workspace / given["path"], dirs_exist_ok=True)
+        return
+    pattern = re.compile(given["pattern"].replace("*", ".*"))
+    for name in filter(pattern.fullmatch, kept):
+        shutil.copytree(kept[name], workspace / given["path"] / name, dirs_exist_ok=True)
+
+
+def asked_of(known: Json, *question: object) -> Any:
     with Client(known["desk"], authkey=known["key"].encode()) as connection:
         connection.send(question)
         return connection.recv()
 
 
-def nothing(_: Json, __: Path, given: Json) -> Done:
-    return Done(True, str(given))
+# Others ---------------------------------------------------------------------------------------------------------------
+
+
+def environment(known: Json, _: Path, given: Json) -> None:
+    assert given["name"] not in known["held"], f"{given['name']} waits for an approval"
+
+
+def nothing(*_: object) -> None:
+    pass
 
 
 ACTIONS = {
@@ -82,4 +167,4 @@ ACTIONS = {
 }
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    main(sys.argv[1])

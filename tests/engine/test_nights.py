@@ -13,45 +13,41 @@ from kernelgate.ci.history import canary, database, index, nights, series, store
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry
 from kernelgate.ci.history.series import Wanted
 from tests.ci.history.entries import an_entry
-from tests.workflows.project import Project, edit_docs, touch_kernel
-from tests.workflows.runner import HOME_REPOSITORY, WorkflowRun
+from tests.engine.log import WorkflowRun
+from tests.engine.project import Project, edit_docs, replaces, touch_kernel
+from tests.workflows.documents import HOME_REPOSITORY
+
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture
 def project(project: Project, tmp_path: Path) -> Project:
     """Its policy pins the first commit, and its history is a folder."""
     first = project.repository.main
-    project.repository.change_main(lambda tree: pin(tree, first))
-    project.platform.variables["KERNELGATE_HISTORY_STORE"] = str(tmp_path / "history")
+    project.repository.change_main(replaces(".ci/kernelgate.toml", 'pinned = ""', f'pinned = "{first}"'))
+    project.variables["KERNELGATE_HISTORY_STORE"] = str(tmp_path / "history")
     return project
-
-
-def pin(tree: Path, sha: str) -> None:
-    policy = tree / ".ci/kernelgate.toml"
-    policy.write_text(policy.read_text("utf-8").replace('pinned = ""', f'pinned = "{sha}"'), "utf-8")
 
 
 def night(project: Project, event: str = "schedule", file: str = "refresh-baseline.yml") -> WorkflowRun:
     main = project.repository.main
     project.server.refs["heads/main"] = main
     project.server.merge_bases["main", main] = main
-    return project.platform.start(file, event, project.event("push"), sha=main, ref="refs/heads/main")
+    run = project.on_main(file, event, project.event("push"))
+    assert run.conclusion == "success", run.log
+    return run
 
 
-@pytest.mark.nightly
 def test_nights_are_kept_beside_the_pinned_commit_and_shown_on_the_site(project: Project) -> None:
     first = project.repository.git("rev-parse", "HEAD^")
-    one = night(project)
-    assert one.conclusion == "success", one.log
-    assert {name: job.conclusion for name, job in one.jobs.items()}["keep / keep"] == "success", one.log
+    assert "keep / keep" in night(project).jobs
     project.repository.change_main(touch_kernel)
     two = night(project, "push")
-    assert two.conclusion == "success", two.log
-    steps = {step.name: step.log for step in two.jobs["keep / keep"].steps}
-    said = steps.get("index the history", "").splitlines()
-    assert [line for line in said if not line.startswith("$ ")] == [], "it went on from the last index"
+    keeping = two.jobs["keep / keep"]
+    assert keeping.steps["index the history"] == "success"
+    assert "index the history" not in keeping.logs, "it went on from the last index"
 
-    kept = store.at(project.platform.variables["KERNELGATE_HISTORY_STORE"])
+    kept = store.at(project.variables["KERNELGATE_HISTORY_STORE"])
     names = [*store.names(kept, "records")]
     every = [RunRecord.model_validate_json(store.get(kept, "records", name) or b"") for name in names]
     records = [one for one in every if one.cards[0].name != record.CANARY]
@@ -62,7 +58,7 @@ def test_nights_are_kept_beside_the_pinned_commit_and_shown_on_the_site(project:
     assert two.jobs["keep / tell"].conclusion == "success", two.log
     assert project.server.issues == {}, "nothing was confirmed"
 
-    index = project.platform.artifacts(two.id)["kernelgate-history-index"]
+    index = project.artifacts[two.id]["kernelgate-history-index"]
     assert [file.name for file in index.iterdir()] == ["index.sqlite"]
     with database.reading(database.at(index / "index.sqlite")) as connection:
         [one] = [each for each in series.series(connection, Wanted()) if each.card != record.CANARY]
@@ -73,11 +69,19 @@ def test_nights_are_kept_beside_the_pinned_commit_and_shown_on_the_site(project:
     assert (case.places, case.pinned) == ((2, 3), True), "of the commits of main"
 
     published = night(project, file="docs.yml")
-    assert published.conclusion == "success", published.log
     assert set(published.jobs) == {"build", "publish"}
-    site = project.platform.artifacts(published.id)["github-pages"]
+    site = project.artifacts[published.id]["github-pages"]
     assert "kernelgate" in (site / "index.html").read_text("utf-8")
     assert CASE in (site / "history/index.html").read_text("utf-8")
+
+
+def test_the_baseline_is_offered_and_never_pushed(project: Project) -> None:
+    before = project.repository.git("ls-remote", "origin", "refs/heads/main")
+    run = project.dispatch("refresh-baseline.yml", force="true")
+    assert run.conclusion == "success", run.log
+    assert project.repository.git("ls-remote", "origin", "refs/heads/main") == before
+    [pull] = project.server.pulls.values()
+    assert pull.head_ref.startswith("kernelgate/baseline-")
 
 
 CASE = "s512_b32_h8_d64_fp16"
@@ -86,8 +90,8 @@ L4 = record.Environment(device=record.Device(name="NVIDIA L4"))
 
 def remember(project: Project, slower_from: int, line: list[str]) -> None:
     """An index that a night left, of a case that is 5% slower from that place of the line on."""
-    file = project.platform.folder / "before.sqlite"
-    kept, opened = store.at(project.platform.variables["KERNELGATE_HISTORY_STORE"]), database.at(file)
+    file = project.folder / "before.sqlite"
+    kept, opened = store.at(project.variables["KERNELGATE_HISTORY_STORE"]), database.at(file)
     rng = np.random.default_rng(3)
     with database.writing(opened) as connection:
         for place, sha in enumerate(line):
@@ -107,7 +111,6 @@ def remember(project: Project, slower_from: int, line: list[str]) -> None:
     project.server.add_artifact(left, "kernelgate-history-index", {"index.sqlite": file.read_bytes()})
 
 
-@pytest.mark.nightly
 def test_a_suspicion_is_confirmed_side_by_side_and_its_commit_gets_one_issue(project: Project) -> None:
     before = project.repository.main
     project.repository.change_main(touch_kernel)
@@ -118,12 +121,9 @@ def test_a_suspicion_is_confirmed_side_by_side_and_its_commit_gets_one_issue(pro
         later.append(project.repository.main)
     line = [*(f"{number:040x}" for number in range(1, 12)), before, culprit, *later]
     remember(project, line.index(culprit), line)
-    run = night(project, file="confirm.yml")
-    assert run.conclusion == "success", run.log
+    night(project, file="confirm.yml")
     [issue] = project.server.issues.values()
     assert issue["title"] == f"attention/{CASE} is 5.0% slower: {culprit[:7]}"
     assert f"kernelgate bench --base {before} --head {culprit} --case attention/{CASE}" in issue["body"]
-    again = night(project, file="confirm.yml")
-    assert again.conclusion == "success", again.log
-    assert "build / head" not in again.jobs, "nothing is suspected any more"
+    assert "build / head" not in night(project, file="confirm.yml").jobs, "nothing is suspected any more"
     assert len(project.server.issues) == 1

@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from tests.engine.prepared import FILLED, SUBSTITUTIONS, Substitution, all_steps, prepare
-from tests.workflows.actions import UnknownInputError
+from tests.engine.prepared import FILLED, SUBSTITUTIONS, Substitution, UnknownInputError, all_steps, prepare
 from tests.workflows.documents import actions, workflows
 
 DOCUMENTS = [*workflows().values(), *actions().values()]

@@ -9,9 +9,9 @@ import pytest
 
 from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import prove
-from tests.fakes.github_server import ALL_PERMISSIONS, Json, Pull, event
+from tests.engine.project import MEASURE, Project
+from tests.fakes.github_server import ALL_PERMISSIONS
 from tests.workflows.documents import ROOT
-from tests.workflows.project import Project
 
 EVERY = prove.read(ROOT / prove.FILE)
 GPU = {
@@ -50,13 +50,16 @@ def test_what_is_opened_is_measured_as_promised(
     base = committed(project, prove.BASE, "main")
     server.refs[f"heads/{prove.BASE}"] = base
     for pull in server.pulls.values():
-        opened = pushed(project, pull, base)
-        project.platform.machine = dict(GPU[pull.head_ref.removeprefix(prove.BRANCHES)])
-        run = project.measure(opened)
-        report = project.report(run)
-        assert report.conclusion == "success", report.log
+        pull.base_sha = base
+        server.refs[f"heads/{pull.head_ref}"] = committed(project, pull.head_ref, prove.BASE)
+        project.machine = dict(GPU[pull.head_ref.removeprefix(prove.BRANCHES)])
+        run = project.measure(project.offer(pull, "opened"))
+        project.report(run.id)
+        wrong = "GPU_IS" in project.machine
+        assert ("bench" in run.jobs[MEASURE].steps) != wrong, "after a failed fuzz"
+    assert server.reruns == []
     [(workflow, asked)] = server.dispatches
-    project.platform.machine = dict(GPU[prove.PROFILED])
+    project.machine = dict(GPU[prove.PROFILED])
     run = project.dispatch(workflow, **asked["inputs"])
     assert run.conclusion == "success", run.log
     ended = proved()
@@ -68,28 +71,12 @@ def test_what_is_opened_is_measured_as_promised(
 
 def committed(project: Project, branch: str, start: str) -> str:
     """The commit of what the branch holds on GitHub, which git does not have yet."""
-    project.repository.git("checkout", "--quiet", "-b", branch, start)
-    for path in EVERY.files:
-        (project.repository.tree / path).write_bytes(project.server.files[branch, path])
-    sha = project.repository.commit("Change")
+
+    def written(tree: Path) -> None:
+        for path in EVERY.files:
+            (tree / path).write_bytes(project.server.files[branch, path])
+
+    project.repository.git("branch", branch, start)
+    sha = project.repository.change(branch, written)
     project.repository.git("push", "--quiet", "origin", branch)
     return sha
-
-
-def pushed(project: Project, pull: Pull, base: str) -> tuple[Pull, Json, str]:
-    """The pull request with its commits, as `open_pull` makes one."""
-    git, head = project.repository.git, committed(project, pull.head_ref, prove.BASE)
-    git("checkout", "--quiet", "--detach", base)
-    git("merge", "--quiet", "--no-ff", "-m", "Merge", head)
-    merge = git("rev-parse", "HEAD")
-    git("push", "--quiet", "origin", *(f"{one}:refs/pull/{pull.number}/{name}" for name, one in
-        (("head", head), ("merge", merge))))  # fmt: skip
-    pull.head_sha, pull.base_sha = head, base
-    names = git("diff", "--name-only", base, head).splitlines()
-    pull.files = [{"filename": name, "status": "modified"} for name in names]
-    project.server.refs[f"heads/{pull.head_ref}"] = head
-    project.server.merge_bases[base, head] = base
-    payload = event("pull_request.opened")
-    payload |= {"number": pull.number, "pull_request": project.server.show_pull(pull, whole=True)}
-    payload["repository"] |= {"full_name": project.server.repository, "default_branch": "main"}
-    return pull, payload, merge

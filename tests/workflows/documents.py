@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[2]
+HOME_REPOSITORY = "kernelgate/kernelgate"
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Workflow:
 
     @cached_property
     def content(self) -> dict[str, Any]:
-        parsed = yaml.safe_load(self.text)
+        parsed = yaml.load(self.text, yaml.CSafeLoader)
         # YAML 1.1 reads the key `on` as true.
         return {"on" if key is True else key: value for key, value in parsed.items()}
 

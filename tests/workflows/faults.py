@@ -12,9 +12,9 @@ import click
 
 from kernelgate.bench.core.errors import OutputError
 from kernelgate.ci.commands.cli import cli
-from tests.workflows.documents import Workflow, steps, texts
+from tests.workflows.documents import HOME_REPOSITORY, Workflow, steps, texts
 
-CALLED = "kernelgate/kernelgate/.github/workflows/"
+CALLED = f"{HOME_REPOSITORY}/.github/workflows/"
 CACHES = ("actions/cache",)
 PLAIN = (
     'test "$(gh pr view "$PULL_REQUEST" --json headRefOid --jq .headRefOid)" != "$HEAD_SHA" || gh run rerun "$RUN_ID"',

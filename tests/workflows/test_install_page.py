@@ -26,9 +26,8 @@ from tests.fakes import github_settings
 from tests.fakes.github_server import FakeGitHub
 from tests.miniature import ENVIRONMENT, git
 from tests.workflows import gh
-from tests.workflows.documents import ROOT, workflows
+from tests.workflows.documents import HOME_REPOSITORY, ROOT, workflows
 from tests.workflows.repository import Change, Repository
-from tests.workflows.runner import HOME_REPOSITORY
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("install page")]
 """One process does what the page says, once."""

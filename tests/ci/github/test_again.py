@@ -18,8 +18,8 @@ from kernelgate.ci.policy.policy import Policy
 from tests.ci.desk import Desk
 from tests.ci.github.test_publish import latest, named, note, the_pull
 from tests.ci.report_examples import BASE_SHA, HEAD_SHA
+from tests.engine.stand_in import HOSTED_TOOLS
 from tests.fakes.github_server import Json
-from tests.workflows.actions import HOSTED_TOOLS
 from tests.workflows.documents import workflows
 from tests.workflows.language import Language
 
