@@ -47,6 +47,7 @@ CASES = tuple(
 PLAN = Expected(
     label="l4", target="8.9", cards=(CARD,), cases=CASES, checks=("fuzz", "sanitizer", "witness"), processes=2
 )
+TWO = {"l4": PLAN, "h100": PLAN.model_copy(update={"label": "h100", "target": "9.0"})}
 L4 = Environment(device=Device(name="NVIDIA L4", compute_capability="8.9"))
 BODY = """## Intent and hypothesis
 Fewer registers.

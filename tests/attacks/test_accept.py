@@ -16,7 +16,7 @@ from kernelgate.ci.github.check_run import ACCEPTED_NAME as NAME
 from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.publish import post
 from kernelgate.ci.policy.policy import Policy
-from tests.attacks.honest import HEAD, PLAN, Change, PullRequestRuns, Shown, changed, measured, only
+from tests.attacks.honest import HEAD, TWO, Change, PullRequestRuns, Shown, changed, measured, only
 from tests.fakes.github_server import Json
 
 REGRESSED, ACCEPTED = "performance: regressed", "performance: accepted"
@@ -113,17 +113,6 @@ def test_reports_of_the_same_commit_keep_it(pull: PullRequestRuns) -> None:
     assert (verdict(pull).conclusion, ACCEPTED in found.labels) == ("neutral", True)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("words", ["all", "norm/m1024 m512"])
-def test_everything_may_be_accepted_at_once(pull: PullRequestRuns, words: str) -> None:
-    assert pull.run([("l4", changed(measured(0.1)))]).conclusion == "failure"
-    assert said(pull, f"/kernelgate accept {words} because exact rounding costs it")
-    assert verdict(pull).conclusion == "neutral"
-    [check] = kept(pull)
-    assert '"id":"m512"' in check["output"]["text"]
-    assert '"id":"m1024"' in check["output"]["text"]
-
-
 def test_what_nobody_accepted_blocks_still(pull: PullRequestRuns) -> None:
     pull.run([("l4", changed(measured(0.1)))])
     assert said(pull)
@@ -136,6 +125,13 @@ def test_what_nobody_accepted_blocks_still(pull: PullRequestRuns) -> None:
     assert verdict(pull).comment.count("Accepted by `@ada`") == 2
 
 
+@pytest.mark.parametrize("words", ["all", "norm/m1024 m512"])
+def test_everything_may_be_accepted_at_once(pull: PullRequestRuns, words: str) -> None:
+    pull.run([("l4", changed(measured(0.1)))])
+    assert said(pull, f"/kernelgate accept {words} because exact rounding costs it")
+    assert verdict(pull).conclusion == "neutral"
+
+
 def test_an_incomplete_description_blocks_still(pull: PullRequestRuns) -> None:
     pull.desk.github.pulls[1].body = ""
     assert said(pull)
@@ -144,7 +140,7 @@ def test_an_incomplete_description_blocks_still(pull: PullRequestRuns) -> None:
 
 
 def test_it_is_accepted_on_every_gpu(pull: PullRequestRuns) -> None:
-    pull.plan = {"l4": PLAN, "h100": PLAN.model_copy(update={"label": "h100", "target": "9.0"})}
+    pull.plan = TWO
     assert pull.run([("l4", slower()), ("h100", slower(on_h100))]).conclusion == "failure"
     assert said(pull)
     assert verdict(pull).conclusion == "neutral"

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.attacks.honest import PLAN, ROUNDS, Change, PullRequestRuns, changed, judged, measured, only, timings
+from tests.attacks.honest import PLAN, ROUNDS, TWO, Change, PullRequestRuns, changed, judged, measured, only, timings
 
 REGRESSED, IMPROVED, UNCHANGED = (f"performance: {word}" for word in ("regressed", "improved", "unchanged"))
-TWO = {"l4": PLAN, "h100": PLAN.model_copy(update={"label": "h100", "target": "9.0"})}
+WITHOUT_WORK = PLAN.model_copy(update={"cases": tuple(one.model_copy(update={"work": None}) for one in PLAN.cases)})
 
 
 def honest(change: float = 0.0) -> bytes:
     return changed(measured(change))
+
+
+def each(places: Callable[[dict[str, Any]], list[dict[str, Any]]], **facts: Any) -> Change:
+    """Each of these parts of a record with these facts."""
+    return lambda content: [part.update(facts) for part in places(content)]
+
+
+run = partial(each, lambda content: [content["run"]])
+cases = partial(each, lambda content: content["cases"])
+every = partial(each, timings)
+fuzz = partial(each, lambda content: content["checks"][:1])
+sanitizer = partial(each, lambda content: content["checks"][1:])
 
 
 @pytest.mark.parametrize(
@@ -137,52 +150,47 @@ def test_a_later_artifact_of_the_same_attempt_replaces_nothing(
 
 
 def test_the_artifact_of_a_later_attempt_counts(pull: PullRequestRuns) -> None:
-    again = changed(measured(-0.3), lambda content: content["run"].update(run_attempt=2))
+    again = changed(measured(-0.3), run(run_attempt=2))
     found = pull.run([("l4", honest(0.1)), ("l4", again)], run_attempt=2)
     assert (found.conclusion, found.labels) == ("success", (IMPROVED,))
 
 
-def test_an_attempt_that_is_not_there_yet_replaces_nothing(pull: PullRequestRuns) -> None:
-    future = changed(measured(-0.3), lambda content: content["run"].update(run_attempt=2))
-    assert pull.run([("l4", honest(0.1)), ("l4", future)]).conclusion == "failure"
+NOTE = {"schema": "kernelgate.failure/1", "fault": "runner", "message": "the GPU is gone"}
 
 
-def test_a_note_beside_a_record_of_the_same_attempt_hides_nothing(pull: PullRequestRuns) -> None:
-    note = {"failure.json": json.dumps(NOTE | {"fault": "runner", "run_attempt": 1}).encode()}
-    assert pull.run([("l4", honest(0.1)), ("l4", note)]).conclusion == "failure"
+def note(**facts: Any) -> dict[str, bytes]:
+    return {"failure.json": json.dumps(NOTE | facts).encode()}
 
 
-@pytest.mark.parametrize("junk", [17, 505])
-def test_junk_buries_no_regression(pull: PullRequestRuns, junk: int) -> None:
-    records: list[Any] = [("l4", honest(0.1)), *((f"x{number}", b"no zip") for number in range(junk))]
-    found = pull.run(records)
+BESIDE: dict[str, list[tuple[str, Any]]] = {
+    "of an attempt that is not there yet": [("l4", changed(measured(-0.3), run(run_attempt=2)))],
+    "a note of the same attempt": [("l4", note(run_attempt=1))],
+    "17 of invented labels": [(f"x{number}", b"no zip") for number in range(17)],
+    "505 of invented labels": [(f"x{number}", b"no zip") for number in range(505)],
+    "40 of the same label": [("l4", b"no zip")] * 40,
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+def test_no_artifact_beside_it_hides_a_regression(pull: PullRequestRuns, beside: str) -> None:
+    found = pull.run([("l4", honest(0.1)), *BESIDE[beside]])
     assert (found.conclusion, found.labels) == ("failure", (REGRESSED,))
-    downloads = [one for one in pull.desk.github.requests if one.path.startswith("/blob/")]
-    assert len(downloads) == 16
-
-
-def test_junk_of_the_same_label_buries_no_regression(pull: PullRequestRuns) -> None:
-    found = pull.run([("l4", honest(0.1)), *[("l4", b"no zip")] * 40])
-    assert found.conclusion == "failure"
+    if "invented" in beside:
+        assert len([one for one in pull.desk.github.requests if one.path.startswith("/blob/")]) == 16
 
 
 # What GitHub says failed ---------------------------------------------------------------------------------------------
-
-NOTE = {"schema": "kernelgate.failure/1", "fault": "runner", "message": "the GPU is gone"}
 
 
 @pytest.mark.parametrize("fault", ["runner", "ours"])
 @pytest.mark.parametrize("job", ["measure (l4) / measure", "build / build"])
 def test_a_note_does_not_outweigh_what_github_says(pull: PullRequestRuns, fault: str, job: str) -> None:
     label, step = ("l4", "fuzz") if job.startswith("measure") else ("build", "build head")
-    note = {"failure.json": json.dumps(NOTE | {"fault": fault}).encode()}
     jobs = {job: ("failure", [(step, "failure")])}
-    found = pull.run([(label, note)], jobs, conclusion="failure", run_attempt=3)
+    found = pull.run([(label, note(fault=fault))], jobs, conclusion="failure", run_attempt=3)
     assert (found.conclusion, found.labels) == ("action_required", ())
     why = f"the job {job} stopped at {step}, and only a file that it left says that"
-    first = f"### ❔ Held: not verified: {why}"
-    assert found.comment.replace("`", "").startswith(first)
-    assert found.comment.split("\n")[0].startswith("### ❔ Held: ")
+    assert found.comment.replace("`", "").startswith(f"### ❔ Held: not verified: {why}")
     assert "**Now:** somebody with write access has it measured again: `/kernelgate bench`" in found.comment
 
 
@@ -193,19 +201,13 @@ def test_a_record_that_says_nothing_of_a_failed_fuzz_step_does_not_pass(pull: Pu
 
 
 def test_a_note_on_a_step_that_only_the_runner_can_fail_is_believed(pull: PullRequestRuns) -> None:
-    note = {"failure.json": json.dumps(NOTE).encode()}
     jobs = {"measure (l4) / measure": ("failure", [("doctor", "failure")])}
-    found = pull.run([("l4", note)], jobs, conclusion="failure")
+    found = pull.run([("l4", note())], jobs, conclusion="failure")
     assert found.comment.startswith("### 🛠️ Held: not judged, not your fault: the GPU is gone")
     assert found.conclusion == "action_required"
 
 
 # Evidence ------------------------------------------------------------------------------------------------------------
-
-
-def every(**facts: Any) -> Change:
-    """Each timing with these facts."""
-    return lambda content: [timing.update(facts) for timing in timings(content)]
 
 
 def head(factor: float) -> Change:
@@ -239,21 +241,11 @@ def without(key: str) -> Change:
     return lambda content: content.pop(key)
 
 
-def fuzz(**facts: Any) -> Change:
-    return lambda content: content["checks"][0].update(facts)
-
-
-def cases(**facts: Any) -> Change:
-    return lambda content: [case.update(facts) for case in content["cases"]]
-
-
 def calls(made: int, compared: int | None, **more: int) -> dict[str, Any]:
     return {side: {"made": made, "compared": compared, **more} for side in ("base", "head")}
 
 
-def one_library(content: dict[str, Any]) -> None:
-    for build in content["builds"]:
-        build.update(library_sha256="e" * 64, call_hash="f" * 64)
+one_library = each(lambda content: content["builds"], library_sha256="e" * 64, call_hash="f" * 64)
 
 
 def two_batches(content: dict[str, Any]) -> None:
@@ -271,19 +263,11 @@ def without_side(side: str) -> Change:
     return lambda content: [timing["samples_us"].pop(side) for timing in timings(content)]
 
 
-WITHOUT_WORK, UNKNOWN_GPU = cases(work=None), device(name="NVIDIA L5", compute_capability="8.9")
-
-
-def run(**facts: Any) -> Change:
-    return lambda content: content["run"].update(facts)
+UNKNOWN_GPU = device(name="NVIDIA L5", compute_capability="8.9")
 
 
 def processes(chosen: Callable[[list[Any]], list[Any]]) -> Change:
     return lambda content: content.update(processes=chosen(content["processes"]))
-
-
-def sanitizer(**facts: Any) -> Change:
-    return lambda content: content["checks"][1].update(facts)
 
 
 def shortened(content: dict[str, Any]) -> None:
@@ -336,13 +320,16 @@ NOT_PASSED: dict[str, tuple[str, tuple[Change, ...]]] = {
     "another base sha": ("another base commit", (run(base_sha="d" * 40),)),
     "no base": ("the head was measured alone", (without_side("base"),)),
     "1000 times as fast": ("the arithmetic of the L4 allows no less than 49.59 µs", (head(1e-3),)),
-    "1000 times as fast without work": ("the arithmetic of the L4 allows", (head(1e-3), WITHOUT_WORK)),
+    "1000 times as fast without work": ("the arithmetic of the L4 allows", (head(1e-3), cases(work=None))),
     "1000 times as fast with tiny work": (
         "the arithmetic of the L4 allows",
         (head(1e-3), cases(work={"flops": 1.0, "bytes": 1.0})),
     ),
     "1000 times as fast on an unknown GPU": ("allows no less than 8.287 µs", (head(1e-3), UNKNOWN_GPU)),
-    "1000 times as fast on an unknown GPU without work": ("allows no less", (head(1e-3), UNKNOWN_GPU, WITHOUT_WORK)),
+    "1000 times as fast on an unknown GPU without work": (
+        "allows no less",
+        (head(1e-3), UNKNOWN_GPU, cases(work=None)),
+    ),
     "1000 times as fast as bytes": ("the arithmetic of the L4 allows no less than 49.59 µs", (head(0.6), as_bytes)),
     "one process five times": ("copied, not measured", (pasted,)),
     "one value again and again": ("the clock is too coarse", (constant,)),
@@ -392,9 +379,7 @@ def test_what_is_not_shown_does_not_pass(folder: Path, attack: str) -> None:
 
 def test_what_no_roof_shows_the_reference_does(folder: Path) -> None:
     """Of a case whose work the card does not say, on a GPU that nobody knows."""
-    cases = tuple(case.model_copy(update={"work": None}) for case in PLAN.cases)
-    fast = changed(measured(-0.3), head(1e-3), UNKNOWN_GPU)
-    found = judged(folder, fast, PLAN.model_copy(update={"cases": cases}))
+    found = judged(folder, changed(measured(-0.3), head(1e-3), UNKNOWN_GPU), WITHOUT_WORK)
     assert found.conclusion == "action_required"
     assert (
         "the head takes 0.07 µs, base and reference at least 99.96 µs: more than 100 times as fast is not plausible"
@@ -408,10 +393,9 @@ def test_a_reference_that_could_not_be_timed_is_excused_where_the_roof_is_known(
     pull: PullRequestRuns, noted: str, roof: bool
 ) -> None:
     if not roof:
-        cases = tuple(case.model_copy(update={"work": None}) for case in PLAN.cases)
-        pull.plan = {"l4": PLAN.model_copy(update={"cases": cases})}
-    note = {"code": noted, "text": "the reference is not timed: out of memory"}
-    record = changed(measured(-0.3), without_side("reference"), lambda content: content.update(notes=[note]))
+        pull.plan = {"l4": WITHOUT_WORK}
+    notes = [{"code": noted, "text": "the reference is not timed: out of memory"}]
+    record = changed(measured(-0.3), without_side("reference"), lambda content: content.update(notes=notes))
     conclusion = "action_required" if noted != "no_reference" else "success" if roof else "neutral"
     assert pull.run([("l4", record)]).conclusion == conclusion
 

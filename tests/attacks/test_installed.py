@@ -13,7 +13,7 @@ from packaging.markers import Marker
 from packaging.utils import canonicalize_name
 
 from tests.test_architecture import requirements
-from tests.workflows.documents import ROOT, actions, workflows
+from tests.workflows.documents import ROOT
 
 LOCK = ROOT / "requirements-judge.txt"
 PIN = re.compile(
@@ -54,29 +54,6 @@ def test_the_judges_packages_are_installed_by_their_hashes_alone() -> None:
     for command in (line for line in recipe("$(JUDGING)") if "pip install" in line):
         whole = "--require-hashes --only-binary :all: --requirement $(LOCK)" in command
         assert whole or "--no-index --no-deps" in command, command
-
-
-def test_a_job_that_may_write_installs_by_hashes_alone() -> None:
-    """Its steps are verbs, actions that are pinned, and one set-up with the target that does."""
-    writing = [
-        job for each in workflows().values() for job in each.jobs.values() if "write" in job["permissions"].values()
-    ]
-    stepping = [job for job in writing if "uses" not in job]
-    [site] = [job for job in stepping if "pages" in job["permissions"]]
-    assert [step["uses"].partition("@")[0] for step in site["steps"]] == ["actions/deploy-pages"], "it installs nothing"
-    [again] = [job for job in stepping if job["permissions"].get("actions") == "write"]
-    assert [list(step) for step in again["steps"]] == [["name", "run", "env"]], "it has no files at all"
-    [release] = [job for job in stepping if job.get("environment") == {"name": "pypi"}]
-    names = [step["uses"].partition("@")[0] for step in release["steps"]]
-    assert names == ["actions/download-artifact", "pypa/gh-action-pypi-publish"], "it installs nothing"
-    judging = [job for job in stepping if job not in (site, again, release)]
-    assert len(judging) == 5
-    for job in judging:
-        [setup] = [step for step in job["steps"] if step.get("uses") == "./.github/actions/setup"]
-        assert setup["with"] == {"target": "env-judge"}
-        assert all(step["run"].startswith("kernelgate ") for step in job["steps"] if "run" in step)
-    installing = [step for step in actions()["setup"].content["runs"]["steps"] if "make" in step.get("run", "")]
-    assert [step["run"] for step in installing] == ['make "$TARGET"']
     assert recipe("$(JUDGING)")[0] == "$(PYTHON) -m venv $(VENV)"
 
 

@@ -1,4 +1,4 @@
-"""The workflows as files: GitHub's parser, zizmor, and what those let pass."""
+"""The workflows as files: GitHub's parser, zizmor, what those let pass, and what the documentation says of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -126,13 +127,21 @@ def test_what_runs_a_pull_requests_code_can_only_read(name: str) -> None:
     assert set(granted) <= {"read"}
 
 
+def called(job: dict[str, Any]) -> Workflow:
+    return WORKFLOWS[Path(job["uses"].split("@")[0]).stem]
+
+
+def needed(workflow: Workflow) -> dict[str, str]:
+    """What its jobs ask for, all together."""
+    asked = [right for inner in workflow.jobs.values() for right in inner["permissions"].items()]
+    return dict(sorted(asked, key=lambda right: right[1] == "write"))
+
+
 def test_a_job_that_calls_a_workflow_grants_what_its_jobs_ask_for() -> None:
     """GitHub does not start a run where one asks for more, and its parser does not say so beforehand."""
     for path, name, job in ((each.path, *one) for each in WORKFLOWS.values() for one in each.jobs.items()):
         if "uses" in job:
-            called = WORKFLOWS[Path(job["uses"].split("@")[0]).stem]
-            asked = [right for inner in called.jobs.values() for right in inner["permissions"].items()]
-            assert job["permissions"] == dict(sorted(asked, key=lambda right: right[1] == "write")), (path, name)
+            assert job["permissions"] == needed(called(job)), (path, name)
 
 
 def test_only_measure_and_bisect_run_on_a_gpu_and_measure_never_compiles() -> None:
@@ -187,19 +196,26 @@ def test_measuring_code_is_the_called_workflows_own() -> None:
                 ), f"{name}: {job_name}"
 
 
-def test_a_write_token_never_meets_a_pull_requests_files() -> None:
-    """A job that may write checks out kernelgate's own commit alone, and loads no library."""
+def test_a_write_token_never_meets_a_pull_requests_files_or_other_packages() -> None:
+    """A job that may write checks out kernelgate's own commit alone, loads no library, and installs by hashes alone."""
     fileless = [WORKFLOWS[name].jobs["publish"] for name in ("docs", "release")] + [WORKFLOWS["report"].jobs["again"]]
-    done = [[step["name"] for step in job["steps"]] for job in fileless]
-    assert done == [["publish"], ["fetch what was built", "publish"], ["measure again"]]
-    for workflow in WORKFLOWS.values():
-        for job in (job for job in workflow.jobs.values() if job not in fileless):
-            if "write" in job["permissions"].values() and "uses" not in job:
-                written = list(texts(job["steps"]))
-                assert sum(text.startswith("actions/checkout@") for text in written) == 1
-                assert not any("kernelgate-library" in text for text in written)
-                [setup] = [step for step in job["steps"] if step.get("uses") == "./.github/actions/setup"]
-                assert setup["with"] == {"target": "env-judge"}, "more packages than it needs beside the write token"
+    assert [[step.get("uses", "").partition("@")[0] for step in job["steps"]] for job in fileless] == [
+        ["actions/deploy-pages"],
+        ["actions/download-artifact", "pypa/gh-action-pypi-publish"],
+        [""],
+    ]
+    jobs = [job for each in WORKFLOWS.values() for job in each.jobs.values() if "uses" not in job]
+    writing = [job for job in jobs if "write" in job["permissions"].values() and job not in fileless]
+    assert len(writing) == 5
+    for job in writing:
+        written = list(texts(job["steps"]))
+        assert sum(text.startswith("actions/checkout@") for text in written) == 1
+        assert not any("kernelgate-library" in text for text in written)
+        [setup] = [step for step in job["steps"] if step.get("uses") == "./.github/actions/setup"]
+        assert setup["with"] == {"target": "env-judge"}, "more packages than it needs beside the write token"
+        assert all(step["run"].startswith("kernelgate ") for step in job["steps"] if "run" in step)
+    installing = [step["run"] for _, step in steps(ACTIONS["setup"]) if "make" in step.get("run", "")]
+    assert installing == ['make "$TARGET"']
 
 
 def event(name: str, head: str | None = None) -> dict[str, object]:
@@ -324,3 +340,38 @@ def test_every_variable_that_is_set_for_a_verb_is_one_that_it_reads() -> None:
     given = set(re.findall(rf"KERNELGATE_(?:{verbs})_[A-Z_]+", text))
     assert given
     assert given - variables_of_the_verbs() == set()
+
+
+# What the documentation says of them, and the workflows of docs/caller, which another repository copies.
+
+SECURITY = (ROOT / "docs/security.md").read_text("utf-8")
+CALLERS = {
+    file.stem: Workflow(f".github/workflows/{file.name}", file.read_text("utf-8"))
+    for file in sorted((ROOT / "docs/caller").glob("*.yml"))
+}
+
+
+@pytest.mark.parametrize("name", CALLERS)
+def test_a_workflow_to_copy_calls_one_of_the_default_branch_as_it_asks(name: str, language: Language) -> None:
+    caller = CALLERS[name]
+    assert language.workflow_errors(caller.path, caller.text, CALLED) == []
+    assert list(faults.secrets(caller)) == []
+    [job] = caller.jobs.values()
+    assert job["uses"] == f"{faults.CALLED}{Path(called(job).path).name}@main"
+    # A called workflow can do no more than its caller; GitHub refuses the run where a job asks for more.
+    assert job["permissions"] == needed(called(job))
+    # Its inputs too: a called workflow does not get those of a dispatch, and reads them from the event.
+    assert called(job).triggers.keys() - caller.triggers.keys() == {"workflow_call"}
+    assert caller.triggers == {key: called(job).triggers[key] for key in caller.triggers}
+    if name == "report":
+        assert caller.triggers["workflow_run"]["workflows"] == [CALLERS["performance"].content["name"]]
+
+
+def test_the_security_page_names_each_job_that_may_write() -> None:
+    """Callers of other workflows pass on what these ask for."""
+    rows = re.findall(r"^\| (\*\w+\*(?:, \*\w+\*)*) \|.*\| (.+) \|$", SECURITY, re.MULTILINE)
+    told = {name: held != "nothing" for names, held in rows for name in re.findall(r"\w+", names)}
+    jobs = {name: job for each in WORKFLOWS.values() for name, job in each.jobs.items() if "uses" not in job}
+    assert told.keys() <= jobs.keys()
+    writing = {name for name, job in jobs.items() if "write" in job["permissions"].values()}
+    assert {name for name, writes in told.items() if writes} == writing
