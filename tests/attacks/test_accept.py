@@ -68,11 +68,7 @@ def kept(pull: PullRequestRuns) -> list[Json]:
 
 def edited(pull: PullRequestRuns) -> Shown:
     """The description is edited: the same records are judged again."""
-    run = pull.desk.github.add_run(pull.desk.github.pulls[1])
-    pull.desk.github.add_job(run, "plan / plan", "success")
-    into = pull.folder / f"edited{run['id']}"
-    fetch(pull.desk.bot, run["id"], into)
-    assert post(pull.desk.bot, into, Policy(), trusted=Trusted(pull.plan)) == 0
+    pull.run([], {"plan / plan": ("success", ())})
     return verdict(pull)
 
 
@@ -198,11 +194,6 @@ def test_a_mistake_gets_one_sentence(pull: PullRequestRuns) -> None:
 # Who may, what of, and for how long ----------------------------------------------------------------------------------
 
 
-def gone(pull: PullRequestRuns) -> None:
-    for artifact in pull.desk.github.artifacts.values():
-        artifact["expired"] = True
-
-
 def pushed_just_before(pull: PullRequestRuns) -> None:
     """The verdict on the screen is of the commit before; the new head has none."""
     opened = pull.desk.github.pulls[1]
@@ -212,7 +203,7 @@ def pushed_just_before(pull: PullRequestRuns) -> None:
 def measured_before_it_was_read(pull: PullRequestRuns) -> None:
     """Pushed just before the comment, and measured before the comment was read."""
     pull.desk.github.now = ASKED_AT
-    pushed(pull)
+    moved(pull)
 
 
 def measured_again(pull: PullRequestRuns) -> None:
@@ -254,7 +245,10 @@ def wrong(content: dict[str, Any]) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[PullRequestRuns], object], str]] = {
-    "records gone": (gone, "what was measured is gone, or cannot be used"),
+    "records gone": (
+        lambda pull: [one.update(expired=True) for one in pull.desk.github.artifacts.values()],
+        "what was measured is gone, or cannot be used",
+    ),
     "run gone": (lambda pull: pull.desk.github.runs.clear(), "what was measured is gone, or cannot be used"),
     "nothing blocks": (lambda pull: pull.run([("l4", changed(measured(0.0)))]), "nothing blocks by its speed"),
     "pushed just before": (pushed_just_before, "ccccccc has no verdict yet"),
@@ -310,24 +304,14 @@ def test_what_the_bot_is_made_to_say_accepts_nothing(pull: PullRequestRuns) -> N
     assert ACCEPTED not in pull.desk.github.pulls[1].labels
 
 
-def pushed(pull: PullRequestRuns) -> None:
-    """Another head, measured as slow as the one before."""
-    pull.desk.github.pulls[1].head_sha = head = "c" * 40
+def moved(pull: PullRequestRuns, side: str = "head", worse: float = 0.1) -> None:
+    """Another head, or another base, was measured so much slower."""
+    setattr(pull.desk.github.pulls[1], f"{side}_sha", "c" * 40)
 
-    def moved(content: dict[str, Any]) -> None:
-        content["run"]["head_sha"] = content["builds"][1]["sha"] = head
+    def change(content: dict[str, Any]) -> None:
+        content["run"][f"{side}_sha"] = content["builds"][side == "head"]["sha"] = "c" * 40
 
-    pull.run([("l4", slower(moved))])
-
-
-def rebased(pull: PullRequestRuns) -> None:
-    """What is 10% slower than one base may be 40% slower than another."""
-    pull.desk.github.pulls[1].base_sha = base = "d" * 40
-
-    def moved(content: dict[str, Any]) -> None:
-        content["run"]["base_sha"] = content["builds"][0]["sha"] = base
-
-    pull.run([("l4", slower(moved, worse=0.4))])
+    pull.run([("l4", slower(change, worse=worse))])
 
 
 def another_apps(pull: PullRequestRuns) -> None:
@@ -339,8 +323,9 @@ def damaged(text: str | None) -> Callable[[PullRequestRuns], None]:
 
 
 ENDED: dict[str, Callable[[PullRequestRuns], object]] = {
-    "a push": pushed,
-    "another base": rebased,
+    "a push": moved,
+    # What is 10% slower than one base may be 40% slower than another.
+    "another base": lambda pull: moved(pull, "base", worse=0.4),
     "a wrong result": lambda pull: pull.run([("l4", slower(wrong))]),
     "comment edited": comment_edited,
     "comment deleted": comment_deleted,
