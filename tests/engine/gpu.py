@@ -4,8 +4,7 @@ The verb is real: its options and their variables, what it reads and writes, its
 what a GPU would have said. A kernel that differs from the base takes SLOWER times as long, and its profile is that of
 an attention kernel with half the blocks on a multiprocessor; both profiles are real, of an H200 (tests/data/nsight).
 In the environment, GPU_IS says that the card is `lost`, or `lost 2/2` while it times that shard, or that what it
-computes is `wrong`; GPU_SLOWER is another factor, GPU_SUITE what is timed where no case is asked for, and GPU_PROCESSES
-in how many processes at most.
+computes is `wrong`; GPU_SLOWER is another factor, and GPU_PROCESSES in how many processes it is timed at most.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 from unittest.mock import MagicMock, create_autospec
 
 # A card that is made up computes nothing, and torch takes longer to load than all the rest.
@@ -35,8 +33,8 @@ from kernelgate.bench.check import accuracy, fuzz, sanitize
 from kernelgate.bench.core.hardware import Capability
 from kernelgate.bench.explain import ncu_reader, nsight
 from kernelgate.bench.explain.nsight import Options
-from kernelgate.bench.kernel import cards, fuzz_trials, watched_call
-from kernelgate.bench.kernel.cards import CardFacts, Cards, ChosenCase
+from kernelgate.bench.kernel import fuzz_trials, watched_call
+from kernelgate.bench.kernel.cards import CardFacts, ChosenCase
 from kernelgate.bench.measure import doctor
 from kernelgate.bench.measure.machine import Level, MachineCheck
 from kernelgate.bench.system import cuda_tools, environment, isolation, progress
@@ -69,7 +67,6 @@ def main() -> None:
     stand_in(doctor, "examine", lambda *_, **__: (health(),))
     stand_in(environment, "describe", lambda *_: MACHINE)
     stand_in(archs, "only_gpu", lambda: (8, 9))
-    stand_in(cards, "select", targets)
     stand_in(fuzz, "run", fuzzed)
     stand_in(paired, "run", timed)
     stand_in(canary, "in_process", known)
@@ -115,17 +112,6 @@ def known() -> record.RunRecord:
     cases = tuple(record.Case(card=record.CANARY, id=one.case) for one in timings)
     named = (record.Card(name=record.CANARY),)
     return record.RunRecord(environments=(MACHINE,), cards=named, cases=cases, processes=(process,))
-
-
-SELECT = cards.select
-
-
-def targets(known: Cards, device: environment.DeviceKind, *asked: Any) -> tuple[ChosenCase, ...]:
-    """One case of each card, so that a test of the workflows judges in a second; else what was asked for."""
-    asked = asked if any(asked) else (os.environ.get("GPU_SUITE"), ())
-    if any(asked):
-        return SELECT(known, device, *asked)
-    return tuple(ChosenCase(card, card.target) for card in known.without_mistakes().cards)
 
 
 def fuzzed(

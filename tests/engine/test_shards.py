@@ -20,7 +20,6 @@ def project(project: Project) -> Project:
     project.repository.change_main(replaces(".ci/kernels/attention.py", "case(512, 32, 8)]", two_cases))
     project.repository.change_main(replaces(".ci/kernelgate.toml", 'target = "8.9"\n', 'target = "8.9"\nshards = 2\n'))
     project.runners = 2
-    project.machine["GPU_SUITE"] = "pr"
     return project
 
 
