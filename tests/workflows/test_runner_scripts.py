@@ -33,50 +33,6 @@ def test_shellcheck_finds_nothing() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def hook(name: str, folder: Path, smi: str, **told: str) -> subprocess.CompletedProcess[str]:
-    """Runs a hook with a `nvidia-smi` whose body is `smi`, and the variables that the runner gives."""
-    program = folder / "bin/nvidia-smi"
-    program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\n{smi}\n", "utf-8")
-    program.chmod(0o755)
-    variables = {"PATH": f"{program.parent}:{os.environ['PATH']}", **told}
-    return subprocess.run([SCRIPTS / name], env=variables, capture_output=True, text=True, check=False)
-
-
-QUIET = 'case "$1" in *compute-apps*) ;; *) echo "NVIDIA L4, 580.95.05, 41, 2040 MHz, 30 W";; esac'
-SERVED = {"KERNELGATE_REPOSITORIES": "my-org/kernels my-org/more", "GITHUB_REPOSITORY": "my-org/more"}
-
-
-@pytest.mark.parametrize(
-    ("repository", "smi", "said"),
-    [
-        ("my-org/more", QUIET, "NVIDIA L4"),
-        ("stranger/kernels", QUIET, "not one that it serves"),
-        ("my-org/kernel", QUIET, "not one that it serves"),
-        ("my-org/more", "echo 4711; echo 4712", "4711 4712"),
-        ("my-org/more", "exit 9", "does not answer"),
-    ],
-    ids=["served", "a stranger's", "the start of a name", "the GPU is in use", "no driver"],
-)
-def test_a_job_of_a_served_repository_starts_on_an_idle_gpu_and_no_other(
-    repository: str, smi: str, said: str, tmp_path: Path
-) -> None:
-    done = hook("job-started.sh", tmp_path, smi, **{**SERVED, "GITHUB_REPOSITORY": repository})
-    assert (done.returncode, said in done.stdout) == (int(said != "NVIDIA L4"), True), done.stdout + done.stderr
-
-
-def test_what_a_job_left_on_the_gpu_ends_and_its_workspace_is_emptied(tmp_path: Path) -> None:
-    workspace = tmp_path / "workspace"
-    (workspace / "deep/.hidden").mkdir(parents=True)
-    with subprocess.Popen(["sleep", "600"]) as left:
-        done = hook("job-completed.sh", tmp_path, f"echo {left.pid}", GITHUB_WORKSPACE=str(workspace))
-        assert done.returncode == 0, done.stderr
-        assert left.wait(timeout=10) == -9
-    assert list(workspace.iterdir()) == []
-    (tmp_path / "without").mkdir()
-    assert hook("job-completed.sh", tmp_path / "without", "exit 9").returncode == 0, "without a GPU or a workspace"
-
-
 # A machine to be: /opt, /etc and /var lie in a folder, and what would change the real one only notes its words. -------
 
 
@@ -111,6 +67,12 @@ class Machine:
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
         return subprocess.Popen([script, *words], env=variables, text=True, start_new_session=True, **pipes)
 
+    def run(self, script: Path, *words: str, **told: str) -> tuple[int, str]:
+        """Exit code and output."""
+        with self.start(script, *words, **told) as turn:
+            said, _ = turn.communicate(timeout=60)
+        return turn.returncode, said
+
     @property
     def calls(self) -> list[list[str]]:
         """The programs that were started, each with its words."""
@@ -120,6 +82,48 @@ class Machine:
 
     def called(self, name: str) -> list[list[str]]:
         return [words for program, *words in self.calls if program == name]
+
+
+# job-started.sh and job-completed.sh ---------------------------------------------------------------------------------
+
+
+def hook(name: str, folder: Path, smi: str, **told: str) -> tuple[int, str]:
+    """Runs a hook with a `nvidia-smi` whose body is `smi`, and the variables that the runner gives."""
+    machine = Machine(folder)
+    machine.program("nvidia-smi", smi)
+    return machine.run(SCRIPTS / name, **told)
+
+
+QUIET = 'case "$1" in *compute-apps*) ;; *) echo "NVIDIA L4, 580.95.05, 41, 2040 MHz, 30 W";; esac'
+SERVED = {"KERNELGATE_REPOSITORIES": "my-org/kernels my-org/more", "GITHUB_REPOSITORY": "my-org/more"}
+
+
+@pytest.mark.parametrize(
+    ("repository", "smi", "said"),
+    [
+        ("my-org/more", QUIET, "NVIDIA L4"),
+        ("stranger/kernels", QUIET, "not one that it serves"),
+        ("my-org/kernel", QUIET, "not one that it serves"),
+        ("my-org/more", "echo 4711; echo 4712", "4711 4712"),
+        ("my-org/more", "exit 9", "does not answer"),
+    ],
+    ids=["served", "a stranger's", "the start of a name", "the GPU is in use", "no driver"],
+)
+def test_a_job_of_a_served_repository_starts_on_an_idle_gpu_and_no_other(
+    repository: str, smi: str, said: str, tmp_path: Path
+) -> None:
+    code, told = hook("job-started.sh", tmp_path, smi, **{**SERVED, "GITHUB_REPOSITORY": repository})
+    assert (code, said in told) == (int(said != "NVIDIA L4"), True), told
+
+
+def test_what_a_job_left_on_the_gpu_ends_and_its_workspace_is_emptied(tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    (workspace / "deep/.hidden").mkdir(parents=True)
+    with subprocess.Popen(["sleep", "600"]) as left:
+        assert hook("job-completed.sh", tmp_path, f"echo {left.pid}", GITHUB_WORKSPACE=str(workspace))[0] == 0
+        assert left.wait(timeout=10) == -9
+    assert list(workspace.iterdir()) == []
+    assert hook("job-completed.sh", tmp_path / "without", "exit 9")[0] == 0, "without a GPU or a workspace"
 
 
 # serve.sh -------------------------------------------------------------------------------------------------------------
@@ -177,10 +181,8 @@ class Server(Machine):
         self.runner.chmod(0o755)
 
     def serve(self, **told: str) -> tuple[int, str]:
-        """Exit code and output of one turn."""
-        with self.start(self.script, **CONFIGURED | {"CREDENTIALS_DIRECTORY": str(self.token.parent)} | told) as turn:
-            said, _ = turn.communicate(timeout=60)
-        return turn.returncode, said
+        """One turn."""
+        return self.run(self.script, **CONFIGURED | {"CREDENTIALS_DIRECTORY": str(self.token.parent)} | told)
 
 
 @pytest.fixture
@@ -375,9 +377,7 @@ class Bare(Machine):
 
     def prepare(self, version: str = "2.338.1", checksum: str = "") -> tuple[int, str]:
         words = (version, checksum or hashlib.sha256(self.archive.read_bytes()).hexdigest())
-        with self.start(self.root / "checkout/prepare.sh", *words) as turn:
-            said, _ = turn.communicate(timeout=60)
-        return turn.returncode, said
+        return self.run(self.root / "checkout/prepare.sh", *words)
 
     def files(self) -> dict[str, str]:
         """{path: content} of all that stands in the machine's folders."""
