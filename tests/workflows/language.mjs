@@ -34,7 +34,7 @@ function actionErrors({ file }) {
 
 const STATUS = ["success", "failure", "cancelled", "always"];
 
-function evaluated(expression, contexts, status) {
+function evaluated(expression, contexts, status = {}) {
   const functions = STATUS.map((name) => ({
     name,
     minArgs: 0,
@@ -47,11 +47,11 @@ function evaluated(expression, contexts, status) {
   return new Evaluator(tree, known, new Map(functions.map((each) => [each.name, each]))).evaluate();
 }
 
-// {text, contexts, status}: the value of a text with ${{ }}; alone it keeps its type, amid others it becomes text.
-function expanded({ text, contexts, status }) {
+// {text, contexts}: the value of a text with ${{ }}; alone it keeps its type, amid others it becomes text.
+function expanded({ text, contexts }) {
   const alone = text.match(/^\s*\$\{\{((?:(?!\}\})[^])*)\}\}\s*$/);
-  if (alone) return JSON.parse(JSON.stringify(evaluated(alone[1], contexts, status), data.replacer));
-  return text.replace(/\$\{\{([^]*?)\}\}/g, (_, inner) => evaluated(inner, contexts, status).coerceString());
+  if (alone) return JSON.parse(JSON.stringify(evaluated(alone[1], contexts), data.replacer));
+  return text.replace(/\$\{\{([^]*?)\}\}/g, (_, inner) => evaluated(inner, contexts).coerceString());
 }
 
 // {text, contexts, status}: whether an `if:` holds.

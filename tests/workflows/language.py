@@ -14,10 +14,6 @@ from tests.workflows import node
 HERE = Path(__file__).parent
 
 
-class LanguageError(Exception):
-    """GitHub's parser or evaluator refused."""
-
-
 class Language:
     """A Node process that answers one question a line."""
 
@@ -40,20 +36,17 @@ class Language:
     def action_errors(self, name: str, content: str) -> list[str]:
         return self._ask("actionErrors", file={"name": name, "content": content})
 
-    def expanded(self, value: Any, contexts: Mapping[str, Any], status: Mapping[str, bool] | None = None) -> Any:
+    def expanded(self, value: Any, contexts: Mapping[str, Any]) -> Any:
         """`value` with every `${{ }}` in its texts evaluated."""
         if isinstance(value, dict):
-            return {key: self.expanded(each, contexts, status) for key, each in value.items()}
-        if isinstance(value, list):
-            return [self.expanded(each, contexts, status) for each in value]
+            return {key: self.expanded(each, contexts) for key, each in value.items()}
         if not isinstance(value, str) or "${{" not in value:
             return value
-        return self._ask("expanded", text=value, contexts=contexts, status=status or {})
+        return self._ask("expanded", text=value, contexts=contexts)
 
-    def holds(self, condition: object, contexts: Mapping[str, Any], status: Mapping[str, bool]) -> bool:
+    def holds(self, condition: str | None, contexts: Mapping[str, Any], status: Mapping[str, bool]) -> bool:
         """Whether an `if:` holds; None, an absent one, holds where nothing failed."""
-        text = "success()" if condition is None else str(condition).lower() if condition in (True, False) else condition
-        return self._ask("holds", text=text, contexts=contexts, status=status)
+        return self._ask("holds", text=condition or "success()", contexts=contexts, status=status)
 
     def _ask(self, question: str, **rest: Any) -> Any:
         assert self._process.stdin
@@ -61,6 +54,5 @@ class Language:
         self._process.stdin.write(json.dumps({"question": question, **rest}) + "\n")
         self._process.stdin.flush()
         reply = json.loads(self._process.stdout.readline())
-        if "error" in reply:
-            raise LanguageError(reply["error"])
+        assert "error" not in reply, reply["error"]
         return reply["answer"]
