@@ -43,9 +43,9 @@ SECTIONS = {
     "Judge and explain": {
         "compare": ("judge", "Judge run records: improved, regressed, equivalent, and how sure that is."),
         "report": ("judge", "Render the comment and the page of a run record."),
-        "analyze": ("explain", "Name the bottleneck of each kernel in an Nsight Compute report."),
-        "decide": ("explain", "Say what to do next, from a speed-up and a time."),
-        "policy": ("policy", "Print every number that decides, with its source."),
+        "analyze": ("judge", "Name the bottleneck of each kernel in an Nsight Compute report."),
+        "decide": ("judge", "Say what to do next, from a speed-up and a time."),
+        "policy": ("judge", "Print every number that decides, with its source."),
         "template": ("steps", "Check a pull request's description."),
     },
     "Over time": {
@@ -79,8 +79,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         for section in SECTIONS.values():
             if cmd_name in section:
-                file, _ = section[cmd_name]
-                module = import_module(f"{__package__}.{file}")
+                module = import_module(f"{__package__}.{section[cmd_name][0]}")
                 command: click.Command = getattr(module, f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name)
                 return command
         return super().get_command(ctx, cmd_name)

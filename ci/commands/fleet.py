@@ -64,7 +64,10 @@ class SubmitAnswer:
 @click.command()
 @argument("base", about="The base commit")
 @argument("head", about="The head commit")
-@click.option("--slurm", "by_slurm", is_flag=True, required=True, help="Submit to the Slurm cluster of this machine.")
+@click.option(
+    "--slurm", "by_slurm", is_flag=True, required=True, expose_value=False,
+    help="Submit to the Slurm cluster of this machine.",
+)  # fmt: skip
 @click.option(
     "--shards", type=click.IntRange(1, 1000), default=1, show_default=True, help="How many machines share it."
 )
@@ -77,7 +80,6 @@ class SubmitAnswer:
 def submit(
     base: str,
     head: str,
-    by_slurm: bool,  # noqa: ARG001 (the only scheduler so far, which is to be named)
     shards: int,
     gpu: str | None,
     partition: str | None,
@@ -93,24 +95,21 @@ def submit(
     Exit codes: 0 submitted, 3 Slurm or git refused (why), 64 usage.
     """
     repo = git.root(Path.cwd())
-    shas = git.resolve(repo, base), git.resolve(repo, head)
-    folder = (output or Path("out") / f"slurm-{shas[1][:12]}").absolute()
+    base, head = git.resolve(repo, base), git.resolve(repo, head)
+    folder = (output or Path("out") / f"slurm-{head[:12]}").absolute()
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} holds an earlier submission: name a new folder with --output")
-    stored = next(
-        (repo / one.baseline for one in policy.load().measure.gpus if one.label == gpu and one.baseline), None
-    )
     asked = slurm.Submission(
         kernelgate=(sys.executable, "-m", "kernelgate.ci.commands.cli"),
         repository=repo,
         output=folder,
-        base=shas[0],
-        head=shas[1],
+        base=base,
+        head=head,
         seed=secrets.randbelow(2**31) if seed is None else seed,
         shards=shards,
         gpu=gpu,
         partition=partition,
-        times=stored if stored and stored.exists() else None,
+        times=options.stored_times(policy.load(), gpu, repo),
     )
     scripts = {slurm.ARRAY: asked.array_script(), slurm.MERGE: asked.merge_script()}
     if dry_run:

@@ -1,4 +1,4 @@
-"""The commands that judge what was measured. They need no GPU."""
+"""The commands that judge and explain what was measured. They need no GPU."""
 
 from __future__ import annotations
 
@@ -12,12 +12,27 @@ import click
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import progress
-from kernelgate.ci.commands.options import OUTPUT, PATH, Answered, answers, argument, with_rules
+from kernelgate.ci.commands.options import (
+    MORE_THAN_0,
+    OUTPUT,
+    PATH,
+    Answered,
+    answers,
+    argument,
+    policy_file,
+    preset,
+    with_rules,
+)
 from kernelgate.ci.document import render
 from kernelgate.ci.document.escape import shell
+from kernelgate.ci.explain import analyze as profiles
+from kernelgate.ci.explain import next_step
+from kernelgate.ci.explain.analyze import AnalysesAnswer
 from kernelgate.ci.judge import verdict as judging
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.pipeline import default_branch, prior
+from kernelgate.ci.policy import policy as policies
+from kernelgate.ci.policy.constants import DecidingNumber
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.baseline import is_of
 from kernelgate.ci.report.build import BuiltReport, compared_report, reported
@@ -127,3 +142,70 @@ def report(
     files |= {output: comment} if output else {}
     told = RenderedReport(comment, tuple(map(str, files)))
     return Answered(told, "" if output else lambda: render.show(found.report, sys.stdout), files=files)
+
+
+@click.command()
+@argument("report", type=PATH, about="Of Nsight Compute")
+@click.option("--against", type=PATH, help="An earlier report: say what changed since.")
+@answers(AnalysesAnswer, "Print one JSON object: `kernels`, a list in the report's order.")
+def analyze(report: Path, against: Path | None) -> Answered:
+    """Name the bottleneck of each kernel in an Nsight Compute REPORT, and what to try next. Needs no GPU."""
+    analyses = profiles.analyze(report)
+    before = profiles.analyze(against) if against else ()
+    return Answered(profiles.to_answer(analyses, before), profiles.to_text(analyses, before))
+
+
+@dataclass(frozen=True)
+class DecideAnswer:
+    priority: str
+    sentence: str
+    command: str
+    stops: bool
+    """Profile before anything else; exit code 1."""
+    keep: str | None
+    """With --before-ms: whether the fix is worth keeping."""
+
+
+@click.command()
+@argument("speedup", type=MORE_THAN_0, about="Times as fast as the reference")
+@argument("milliseconds", type=MORE_THAN_0, about="Of a call")
+@click.option("--kernel-ms", type=MORE_THAN_0, help="Of its kernels alone, such as the record's graph_us / 1000.")
+@click.option("--before-ms", type=MORE_THAN_0, help="Of a call before the last fix: says whether to keep it.")
+@answers(DecideAnswer)
+@with_rules()
+def decide(
+    speedup: float, milliseconds: float, kernel_ms: float | None, before_ms: float | None, rules: Policy
+) -> Answered:
+    """Say what to do next, from SPEEDUP over the reference (0.8 is slower) and the MILLISECONDS of one call.
+
+    Exit codes: 0, 1 below the policy's gates.reference_min: stop and profile, 64 usage.
+    """
+    step = next_step.decide(speedup, milliseconds, rules.gates.reference_min, kernel_ms)
+    keep = None if before_ms is None else next_step.worth_keeping(before_ms, milliseconds)
+    told = DecideAnswer(step.priority, step.sentence, step.command, step.stops, keep)
+    lines = [*([keep] if keep is not None else []), step.sentence, f"Next: {step.command}"]
+    return Answered(told, "\n".join(lines), int(step.stops))
+
+
+@dataclass(frozen=True)
+class DecidingNumbers:
+    numbers: tuple[DecidingNumber, ...]
+    """The policy's keys, then the constants of the modules."""
+
+
+@click.command()
+@click.argument("words", nargs=-1)
+@answers(DecidingNumbers)
+@policy_file
+@preset
+def policy(words: tuple[str, ...], policy_file: Path | None, preset: str) -> Answered:
+    """Print every number that decides, with its source: the file, a preset, the default, or a constant's module.
+
+    WORDS: only those whose name holds one of them, with their reasons.
+    """
+    every = policies.numbers(policy_file, preset)
+    chosen = tuple(one for one in every if not words or any(word.lower() in one.name.lower() for word in words))
+    lines = [f"{one.name} = {one.value}  ({one.source})" for one in chosen]
+    if words:
+        lines = [f"{line}\n    {one.reason}" if one.reason else line for line, one in zip(lines, chosen, strict=True)]
+    return Answered(DecidingNumbers(chosen), "\n".join(lines))

@@ -171,7 +171,8 @@ def bench(
         record.read(fuzzed)
     rules = policy.load()
     part = _part(shard, timing["seed"], rules)
-    known_seconds = _known_seconds(times, gpu, rules) if part else {}
+    dealt_by = (times or options.stored_times(rules, gpu, Path())) if part else None
+    known_seconds = record.measured_seconds(record.read(dealt_by)) if dealt_by else {}
     judging = sides.judging()
     target = next((one.target for one in rules.measure.gpus if one.label == gpu), None)
     # With a label, this is a workflow's run: the cards of its checkout are the default branch's.
@@ -213,13 +214,6 @@ def _part(shard: tuple[int, int] | None, seed: int | None, rules: Policy) -> rec
         raise UsageError("--shard needs --seed: the same number for all shards")
     digest = hashlib.sha256(rules.model_dump_json().encode()).hexdigest()
     return record.Shard(number=shard[0], of=shard[1], seed=seed, policy=digest)
-
-
-def _known_seconds(times: Path | None, gpu: str | None, rules: Policy) -> dict[record.CaseKey, float]:
-    """What cases took in the record that is named, or in the baseline of this GPU; nothing where there is neither."""
-    stored = next((Path(one.baseline) for one in rules.measure.gpus if one.label == gpu and one.baseline), None)
-    known = times or (stored if stored and stored.exists() else None)
-    return record.measured_seconds(record.read(known)) if known else {}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -201,11 +200,6 @@ class GrowingRecord:
         return {self.path: record.to_json(self.last)} if self.path else {}
 
 
-def model_of(command: click.Command) -> Any | None:
-    """What the command prints with --json; None where it has no such option."""
-    return next((option.model for option in command.params if isinstance(option, JsonOption)), None)
-
-
 def step_answer(step: Command) -> Command:
     """Gives a step of a workflow its --json; its outputs and its exit code stay as they are."""
     from kernelgate.ci.github import actions
@@ -268,17 +262,15 @@ def both_sides(command: Command) -> Command:
     return of_sides
 
 
+def stored_times(rules: Policy, gpu: str | None, repo: Path) -> Path | None:
+    """The baseline of a GPU, by whose times cases are dealt out; None where the policy names none that is there."""
+    stored = next((repo / one.baseline for one in rules.measure.gpus if one.label == gpu and one.baseline), None)
+    return stored if stored and stored.exists() else None
+
+
 def shown(answer: Any) -> str:
     """A model, or a dataclass that stands for one, as JSON."""
     data = TypeAdapter(type(answer)).dump_python(answer, mode="json", by_alias=True)
-    text = json.dumps(_without_infinities(data), indent=2, ensure_ascii=False, allow_nan=False)
+    data = json.loads(json.dumps(data), parse_constant=lambda _: None)  # JSON has no number for infinities and NaN
+    text = json.dumps(data, indent=2, ensure_ascii=False)
     return text.encode(errors="backslashreplace").decode()  # bytes of a file's name that are no UTF-8, as JSON has them
-
-
-def _without_infinities(data: Any) -> Any:
-    """JSON has no number for them, nor for NaN."""
-    if isinstance(data, dict):
-        return {key: _without_infinities(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_without_infinities(value) for value in data]
-    return None if isinstance(data, float) and not isfinite(data) else data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -37,14 +38,7 @@ MAX_NAME = 60
 @options.with_rules(presets=True)
 @answers(RecordVerdict)
 def pair(
-    base: str,
-    head: str,
-    unit: str,
-    wall: bool,
-    timeout: float,
-    seed: int | None,
-    output: Path | None,
-    rules: Policy,
+    base: str, head: str, timeout: float, seed: int | None, output: Path | None, rules: Policy, **printed: Any
 ) -> Answered:
     """Run two commands in turn, and say whether B is slower or faster than A, and how sure that is.
 
@@ -62,14 +56,10 @@ def pair(
     """
     if not base.strip() or not head.strip():
         raise UsageError("name two commands: kernelgate pair CMD_A CMD_B")
-    limit = rules.processes.limit
-    asked = CommandPair(base, head, unit, wall, timeout, limit, new_seed() if seed is None else seed)
-
-    def open_cases(so_far: record.RunRecord) -> frozenset[record.CaseKey]:
-        return verdict.undecided(so_far, rules)
-
+    seed = new_seed() if seed is None else seed
+    commands = CommandPair(base, head, timeout_s=timeout, processes=rules.processes.limit, seed=seed, **printed)
     keep = GrowingRecord(output)
-    made = command_pair.run(asked, open_cases, keep)
+    made = command_pair.run(commands, lambda so_far: verdict.undecided(so_far, rules), keep)
     found = verdict.judge(made, rules, name=str(output or "pair"))
     return Answered(verdict.as_json(found), "\n".join(lines(found)), verdict.exit_code(found), keep.files)
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import RunRecord
-from kernelgate.ci.commands.options import model_of
+from kernelgate.ci.commands.options import JsonOption
 
 RECORD = "record"
 
@@ -37,8 +37,9 @@ def models() -> dict[str, Any]:
     """What commands print with --json, by their words; and the run record, which `bench` writes."""
     from kernelgate.ci.commands import cli  # which loads this module for the command
 
-    listed = ((name, model_of(command)) for name, command in commands(cli.cli))
-    return {RECORD: RunRecord, **{name: model for name, model in sorted(listed) if model is not None}}
+    listed = sorted((name, command.params) for name, command in commands(cli.cli))
+    made = {name: one.model for name, options in listed for one in options if isinstance(one, JsonOption)}
+    return {RECORD: RunRecord, **made}
 
 
 def commands(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:

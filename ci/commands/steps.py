@@ -25,17 +25,7 @@ from kernelgate.ci.commands.options import (
     step_answer,
     with_rules,
 )
-from kernelgate.ci.github import (
-    artifacts,
-    baseline_pr,
-    bisect,
-    client,
-    command,
-    culprits,
-    description,
-    fetch,
-    plan,
-)
+from kernelgate.ci.github import artifacts, baseline_pr, bisect, client, command, culprits, description, fetch, plan
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.assemble import Trusted
 from kernelgate.ci.github.bisect import SearchKind
