@@ -20,8 +20,6 @@ from tests.ci.records import remembered
 
 ROOT = Path(__file__).parent.parent.parent
 TARGET = "s512_b32_h8_d64_fp16"
-
-
 DATA = ROOT / "tests" / "data"
 RULES = policy.load(ROOT / ".ci" / "kernelgate.toml")
 
@@ -42,18 +40,38 @@ def judged(done: RunRecord) -> RecordVerdict:
     return judge(done, RULES, history=remembered(done))
 
 
-def target(verdict: RecordVerdict) -> CaseVerdict:
-    return next(case for case in verdict.cases if case.id == TARGET)
+def case_of(verdict: RecordVerdict, id_: str) -> CaseVerdict:
+    return next(case for case in verdict.cases if case.id == id_)
 
 
-def test_a_slowdown_of_5_percent_blocks() -> None:
-    verdict = judged(kept("comparisons/slower_5pct"))
+@pytest.mark.parametrize(
+    "name", ["comparisons/identical", "cards/rmsnorm_same", "cards/swiglu_same", "cards/int8_same"]
+)
+def test_identical_code_is_equivalent(name: str) -> None:
+    """Attention and RMSNorm in CUDA, SwiGLU in Triton, an int8 matrix product: the head differs by a comment."""
+    measured = kept(name)
+    assert len({build.library_sha256 for build in measured.builds}) == 2, "two libraries, or nothing is shown"
+    verdict = judged(measured)
+    assert (verdict.verdict, exit_code(verdict)) == (Outcome.EQUIVALENT, 2)
+    assert {case.direction for case in verdict.cases} == {Direction.NONE}
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "least", "most"),
+    [
+        ("comparisons/slower_5pct", TARGET, 4.5, 6.0),
+        ("cards/rmsnorm_slower", "m4096_n8192_fp16", 3.0, 6.0),
+        ("cards/swiglu_slower", "t4096_f14336_bf16", 3.0, 6.0),
+    ],
+)
+def test_5_percent_more_work_is_slower_and_blocks(name: str, case: str, least: float, most: float) -> None:
+    """More blocks do some rows again. Of small cases they fit into the last wave, and nothing is lost."""
+    verdict = judged(kept(name))
     assert (verdict.verdict, exit_code(verdict)) == (Outcome.REGRESSED, 1)
-    assert {case.verdict for case in verdict.cases} == {Outcome.REGRESSED}
-    found = target(verdict)
+    found = case_of(verdict, case)
+    assert found.direction is Direction.SLOWER
     assert found.interval_pct is not None
-    assert found.interval_pct[0] > 4.5
-    assert found.interval_pct[1] < 6.0
+    assert least < found.interval_pct[0] < found.interval_pct[1] < most
 
 
 def test_a_slowdown_of_1_percent_blocks_in_no_case_and_together_waits_for_a_third_process() -> None:
@@ -63,84 +81,9 @@ def test_a_slowdown_of_1_percent_blocks_in_no_case_and_together_waits_for_a_thir
     (together,) = verdict.means
     assert (together.status, together.processes, exit_code(verdict)) == (Status.LIKELY_SLOWER, 2, 3)
     assert together.change_pct == pytest.approx(1.25, abs=0.05)
-    found = target(verdict)
+    found = case_of(verdict, TARGET)
     assert found.interval_pct is not None
-    assert found.interval_pct[0] > 0.5
-    assert found.interval_pct[1] < 1.5
-
-
-def test_identical_code_is_equivalent() -> None:
-    sides = {build.side: build.library_sha256 for build in kept("comparisons/identical").builds}
-    assert sides["base"] != sides["head"], "two libraries, or nothing is shown"
-    verdict = judged(kept("comparisons/identical"))
-    assert (verdict.verdict, exit_code(verdict)) == (Outcome.EQUIVALENT, 2)
-    assert {case.direction for case in verdict.cases} == {Direction.NONE}
-
-
-def test_a_kernel_that_runs_into_the_power_limit_is_judged_like_any() -> None:
-    """The largest cases draw so much power that the clock falls, for base and head alike: that is said."""
-    verdict = alone("comparisons/wgmma")
-    assert (verdict.verdict, exit_code(verdict)) == (Outcome.IMPROVED, 0)
-    improved = {case.id: case.change_pct for case in verdict.cases if case.verdict is Outcome.IMPROVED}
-    assert len(improved) == 11
-    assert improved["s512_b32_h8_d64_fp16"] == pytest.approx(-40.8, abs=0.05)
-    assert improved["s512_b32_h16_d64_fp16"] == pytest.approx(-42.8, abs=0.05)
-    said = [finding.message for case in verdict.cases for finding in case.findings if finding.code == "throttled"]
-    assert (
-        "the GPU was throttled (sw_power_cap, 1890 to 1920 of 1980 MHz) in 5 of 5 processes, base and head alike"
-        in said
-    )
-
-
-def test_a_slower_kernel_blocks_in_every_case_also_without_a_history() -> None:
-    verdict = alone("comparisons/exact_maxima")
-    assert (verdict.verdict, exit_code(verdict)) == (Outcome.REGRESSED, 1)
-    assert {case.verdict for case in verdict.cases} == {Outcome.REGRESSED}
-    assert target(verdict).change_pct == pytest.approx(12.1, abs=0.1)
-
-
-@pytest.mark.parametrize(("name", "slower"), [("slower_5pct", True), ("identical", False)])
-def test_the_h200_baseline_sees_what_is_large(name: str, slower: bool) -> None:
-    baseline = kept("baseline_h200")
-    verdict = judge(kept(f"comparisons/{name}"), RULES, baseline, against="baseline_h200.json")
-    assert {case.direction is Direction.SLOWER for case in verdict.cases} == {slower}
-
-
-def test_the_baseline_of_another_gpu_is_refused_by_name() -> None:
-    baseline = record.read(ROOT / ".ci" / "baseline_s512.json")
-    verdict = judge(kept("comparisons/identical"), RULES, baseline, against="baseline_s512.json")
-    assert exit_code(verdict) == 3
-    assert "measured on NVIDIA L4, this record on NVIDIA H200" in verdict.reason
-
-
-@pytest.mark.parametrize(("name", "cases"), [("rmsnorm_same", 6), ("swiglu_same", 8), ("int8_same", 4)])
-def test_other_kernels_against_themselves_are_equivalent(name: str, cases: int) -> None:
-    """RMSNorm in CUDA, SwiGLU in Triton, an int8 matrix product: the head differs by a comment."""
-    measured = kept(f"cards/{name}")
-    assert len({build.library_sha256 for build in measured.builds}) == 2, "two libraries, or nothing is shown"
-    verdict = judged(measured)
-    assert (verdict.verdict, exit_code(verdict)) == (Outcome.EQUIVALENT, 2)
-    assert [case.direction for case in verdict.cases] == [Direction.NONE] * cases
-    assert [(check.status, len(check.results)) for check in measured.checks] == [("passed", 32)]
-    assert not [note for note in measured.notes if note.code == "compiled_while_measuring"]
-
-
-@pytest.mark.parametrize(
-    ("name", "case", "least", "most"),
-    [("rmsnorm_slower", "m4096_n8192_fp16", 3.0, 6.0), ("swiglu_slower", "t4096_f14336_bf16", 3.0, 6.0)],
-)
-def test_other_kernels_that_do_5_percent_more_work_are_slower(name: str, case: str, least: float, most: float) -> None:
-    """More blocks do some rows again. Of small cases they fit into the last wave, and nothing is lost."""
-    verdict = judged(kept(f"cards/{name}"))
-    assert (verdict.verdict, exit_code(verdict)) == (Outcome.REGRESSED, 1)
-    [found] = [one for one in verdict.cases if one.id == case]
-    assert found.direction is Direction.SLOWER
-    assert found.interval_pct is not None
-    assert least < found.interval_pct[0] < found.interval_pct[1] < most
-
-
-def timed(name: str) -> RunRecord:
-    return kept(f"timing/{name}")
+    assert 0.5 < found.interval_pct[0] < found.interval_pct[1] < 1.5
 
 
 def changed(
@@ -171,23 +114,23 @@ NO_RESULTS = (("the fuzz check did not run",),)
 """Of a record that was made when a check did not have to hold each configuration's result; nothing else is missing."""
 
 
-@pytest.mark.parametrize(("name", "cases", "missing"), [("pull_request_suite", 11, NO_RESULTS), ("all_cases", 27, ())])
-def test_the_same_code_is_equivalent_and_nobody_is_accused(name: str, cases: int, missing: tuple[Line, ...]) -> None:
-    done = timed(name)
-    assert sum(build.side == "head" for build in done.builds) == 1
-    verdict = judged(done)
+SUITE, EVERY = "timing/pull_request_suite", "timing/all_cases"
+
+
+@pytest.mark.parametrize(("name", "missing"), [(SUITE, NO_RESULTS), (EVERY, ())])
+def test_the_same_code_is_equivalent_and_nobody_is_accused(name: str, missing: tuple[Line, ...]) -> None:
+    verdict = judged(kept(name))
     assert (verdict.verdict, exit_code(verdict)) == (Outcome.EQUIVALENT, 2)
-    assert [case.verdict for case in verdict.cases] == [Outcome.EQUIVALENT] * cases
-    assert against_plan(done, "") == Completeness(missing)
+    assert {case.verdict for case in verdict.cases} == {Outcome.EQUIVALENT}
+    assert against_plan(kept(name), "") == Completeness(missing)
     # Without a history the other cases say how quiet the machine is.
-    assert {case.direction for case in alone(f"timing/{name}").cases} == {Direction.NONE}
-    assert {case.verdict for case in alone(f"timing/{name}").cases} == {Outcome.EQUIVALENT}
+    assert {(case.verdict, case.direction) for case in alone(name).cases} == {(Outcome.EQUIVALENT, Direction.NONE)}
 
 
-@pytest.mark.parametrize(("name", "factor"), [("pull_request_suite", 1.03), ("all_cases", 1.01)])
+@pytest.mark.parametrize(("name", "factor"), [(SUITE, 1.03), (EVERY, 1.01)])
 def test_a_planted_slow_down_is_seen_in_every_case_whatever_the_power_limit(name: str, factor: float) -> None:
     """Or the case would have been timed again: the record ended where it was decided that nothing had changed."""
-    slowed = faster(timed(name), ("paired", "witness"), factor)
+    slowed = faster(kept(name), ("paired", "witness"), factor)
     verdict = judged(slowed)
     again = {key.id for key in undecided(slowed, RULES, remembered(slowed))}
     assert {case.id for case in verdict.cases if case.direction is not Direction.SLOWER} <= again
@@ -196,14 +139,14 @@ def test_a_planted_slow_down_is_seen_in_every_case_whatever_the_power_limit(name
     assert not [case.id for case in verdict.cases if case.disqualifying]
 
 
-@pytest.mark.parametrize(("name", "cases"), [("pull_request_suite", 11), ("all_cases", 27)])
-def test_a_base_that_is_slower_after_the_head_is_seen(name: str, cases: int) -> None:
+@pytest.mark.parametrize("name", [SUITE, EVERY])
+def test_a_base_that_is_slower_after_the_head_is_seen(name: str) -> None:
     """As if the head left the GPU hot: every sample right after it takes 3% more time, of either side."""
-    verdict = judge(burdened(timed(name), 1.03), RULES)
+    verdict = judge(burdened(kept(name), 1.03), RULES)
     assert {case.direction for case in verdict.cases} == {Direction.NONE}
-    named = [[one.message for one in case.disqualifying if one.code == "carry_over"] for case in verdict.cases]
-    assert [len(messages) for messages in named] == [1] * cases
-    assert all(re.match("after the (head, the base|base, the head) is [2-4]", message) for (message,) in named)
+    for case in verdict.cases:
+        (message,) = [one.message for one in case.disqualifying if one.code == "carry_over"]
+        assert re.match("after the (head, the base|base, the head) is [2-4]", message)
 
 
 def burdened(done: RunRecord, factor: float) -> RunRecord:
@@ -221,7 +164,7 @@ def test_a_small_loss_in_every_case_is_certain_without_a_history_and_blocks_toge
 @pytest.mark.parametrize("factor", [0.5, 0.95])
 def test_a_comparison_that_the_witness_contradicts_proves_nothing(factor: float) -> None:
     """What a patched clock or a slowed base makes of it: faster together, and as fast alone."""
-    verdict = judged(faster(timed("pull_request_suite"), ("paired",), factor))
+    verdict = judged(faster(kept(SUITE), ("paired",), factor))
     assert verdict.verdict is Outcome.INCONCLUSIVE
     assert {case.verdict for case in verdict.cases} == {Outcome.INCONCLUSIVE}
     for case in verdict.cases:
@@ -230,20 +173,21 @@ def test_a_comparison_that_the_witness_contradicts_proves_nothing(factor: float)
         )
 
 
-def test_a_slow_down_that_is_hidden_together_is_not_equivalent() -> None:
-    verdict = judged(faster(timed("pull_request_suite"), ("witness",), 1 / 0.9))
-    assert verdict.verdict is Outcome.INCONCLUSIVE
-
-
-def test_an_improvement_that_both_see_is_one() -> None:
-    verdict = judged(faster(timed("pull_request_suite"), ("paired", "witness"), 0.8))
-    assert verdict.verdict is Outcome.IMPROVED
-    assert {case.verdict for case in verdict.cases} == {Outcome.IMPROVED}
+@pytest.mark.parametrize(
+    ("roles", "factor", "outcome"),
+    [(("witness",), 1 / 0.9, Outcome.INCONCLUSIVE), (("paired", "witness"), 0.8, Outcome.IMPROVED)],
+    ids=["a slow-down is hidden together", "an improvement that both see"],
+)
+def test_only_what_pair_and_witness_see_is_believed(
+    roles: tuple[record.Role, ...], factor: float, outcome: Outcome
+) -> None:
+    verdict = judged(faster(kept(SUITE), roles, factor))
+    assert (verdict.verdict, {case.verdict for case in verdict.cases}) == (outcome, {outcome})
 
 
 def test_an_improvement_that_a_noisy_witness_cannot_confirm_is_none() -> None:
     """Half of its batches were disturbed: its median alone would do."""
-    quiet = faster(timed("pull_request_suite"), ("paired", "witness"), 0.8)
+    quiet = faster(kept(SUITE), ("paired", "witness"), 0.8)
     noisy = changed(quiet, ("witness",), lambda side, at, _: 1.5 if side == "head" and at % 2 else 1.0)
     verdict = judged(noisy)
     assert verdict.verdict is Outcome.INCONCLUSIVE
@@ -253,7 +197,7 @@ def test_an_improvement_that_a_noisy_witness_cannot_confirm_is_none() -> None:
 
 
 def test_a_record_without_its_witness_is_not_complete() -> None:
-    done = timed("pull_request_suite")
+    done = kept(SUITE)
     without = done.model_copy(update={"processes": tuple(one for one in done.processes if one.role != "witness")})
     (missing,) = set(against_plan(without, "").missing) - set(NO_RESULTS)
     assert "not timed by the witness" in "".join(str(piece) for piece in missing)
