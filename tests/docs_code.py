@@ -14,6 +14,12 @@ from kernelgate.ci.commands import cli
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+def anchors(page: Path) -> set[str]:
+    """Of its headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
 def blocks(page: Path, language: str) -> list[str]:
     return [text for name, text in FENCE.findall(page.read_text(encoding="utf-8")) if name == language]
 

@@ -12,17 +12,12 @@ from kernelgate.ci.document.render import MARKER
 from tests.ci.report_examples import EXAMPLES
 
 
-@pytest.fixture
-def slower(tmp_path: Path) -> Path:
-    path = tmp_path / "run.json"
-    record.write(EXAMPLES["profile_and_resources"]().record, path)
-    return path
-
-
-def test_the_comment_is_printed_or_written_with_the_page(slower: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, html, baseline = (slower.parent / "new" / name for name in ("comment.md", "page.html", "l4.json"))
-    baseline.parent.mkdir()
-    record.write(EXAMPLES["profile_and_resources"]().record, baseline)
+def test_the_comment_is_printed_or_written_with_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slower, baseline, out, html = (
+        tmp_path / name for name in ("run.json", "l4.json", "new/comment.md", "new/page.html")
+    )
+    for path in (slower, baseline):
+        record.write(EXAMPLES["profile_and_resources"]().record, path)
     assert run(["report", str(slower), "--baseline", str(baseline)]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("### ❌ Blocks: 4.90% slower on the L4\n")
@@ -45,14 +40,3 @@ def test_the_preset_decides_what_blocks(tmp_path: Path, capsys: pytest.CaptureFi
     )
     assert run(["report", str(path), "--policy", str(policy), "--preset", "strict"]) == 0
     assert capsys.readouterr().out.startswith("### ❌ ")
-
-
-def test_what_cannot_be_read_or_written_is_refused_in_a_sentence(
-    slower: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    broken = slower.parent / "broken.json"
-    broken.write_text('{"surprise": 1}', encoding="utf-8")
-    refused = ((broken, slower.parent / "a.md", 3, "surprise"), (slower, slower / "a.md", 74, "cannot be written: "))
-    for path, out, code, said in refused:
-        assert run(["report", str(path), "-o", str(out)]) == code
-        assert said in capsys.readouterr().err

@@ -22,6 +22,7 @@ HEADER = '#include "../shared/factor.h"\n'
 CPU_CARD = SCALE_CARD.replace("cases = [", "cpu_cases = [")
 WRONG = SCALE.replace("factor * static_cast", "1.5 * factor * static_cast")
 BROKEN = SCALE.replace("for (", "fro (")
+AGAIN = SCALE.replace("  for (", "  for (int again = 0; again < 3; ++again)\n  for (")
 
 
 @pytest.fixture(autouse=True)
@@ -48,34 +49,31 @@ def cards(tmp_path: Path) -> str:
     return str(tmp_path / "cards")
 
 
-def everything(repo: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(repo)): path.read_bytes() for path in repo.rglob("*") if path.is_file()}
-
-
 @pytest.mark.slow
 def test_any_two_commits_of_a_clone_are_compared_and_nothing_in_it_changes(
     clone: Path, cards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KERNELGATE_CACHE", str(tmp_path / "cache"))
-    before = everything(clone)
+    before = {path: path.read_bytes() for path in clone.rglob("*") if path.is_file()}
     assert cli.run(["try", "HEAD~3", "HEAD~2", "--cards", cards]) == 2
     same = capsys.readouterr()
     assert "base and head compile to the same library" in same.out
-    names = "-".join(["clone", *(git(clone, "rev-parse", ref)[:9] for ref in ("HEAD~3", "HEAD~2"))])
-    place = tmp_path / "cache/tried" / names
+    first, second, third = (git(clone, "rev-parse", f"HEAD~{back}") for back in (3, 2, 1))
+    place = tmp_path / "cache/tried" / f"clone-{first[:9]}-{second[:9]}"
     written = ", ".join(str(place / name) for name in ("run.json", "comment.md", "page.html"))
     assert same.err.splitlines()[-1] == f"Written: {written}"
     assert cli.run(["try", "HEAD~3", "HEAD~1", "--cards", cards]) == 1
     wrong = capsys.readouterr().out
     assert wrong.startswith("### 🛑 Blocks: wrong result in ")
+    made = record.read(tmp_path / "cache/tried" / f"clone-{first[:9]}-{third[:9]}" / "run.json")
+    assert made.cases == (), "what is wrong is not timed"
     [repeat] = re.findall(r"\*\*Now:\*\* repeat it with `kernelgate ([^`]+)`", wrong)
     assert cli.run(shlex.split(repeat)) == 1, "the one command that it names finds it again"
-    whole = f"kernelgate try {git(clone, 'rev-parse', 'HEAD~3')[:12]} {git(clone, 'rev-parse', 'HEAD~1')[:12]}"
-    assert f"{whole} --cards {cards}" in wrong
+    assert f"kernelgate try {first[:12]} {third[:12]} --cards {cards}" in wrong
     capsys.readouterr()
     assert cli.run(["try", "HEAD~3", "HEAD", "--cards", cards]) == 1
     assert capsys.readouterr().out.startswith("### 🔧 Blocks: does not compile")
-    assert everything(clone) == before
+    assert {path: path.read_bytes() for path in clone.rglob("*") if path.is_file()} == before
 
 
 def test_only_what_the_change_affects_is_compiled(
@@ -128,10 +126,7 @@ def test_a_commit_that_changes_no_machine_code_is_not_run(
     assert "same machine code on both sides, not run: every case." in said.out
     made = record.read(tmp_path / "out/run.json")
     assert (made.processes, made.checks) == ((), ())
-    commit(
-        clone,
-        {"csrc/scale.cpp": HEADER + SCALE.replace("  for (", "  for (int again = 0; again < 3; ++again)\n  for (")},
-    )
+    commit(clone, {"csrc/scale.cpp": HEADER + AGAIN})
     cli.run(["try", "HEAD~1", "HEAD", "--cards", cards, "--out", out])
     assert "not run" not in capsys.readouterr().out
     assert record.read(tmp_path / "out/run.json").processes
@@ -141,8 +136,7 @@ def test_a_commit_that_changes_no_machine_code_is_not_run(
 def test_what_is_faster_is_said_to_be(
     clone: Path, cards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    twice = SCALE.replace("  for (", "  for (int again = 0; again < 3; ++again)\n  for (")
-    slow = commit(clone, {"csrc/scale.cpp": twice.replace("= factor", "= *const_cast<volatile double*>(&factor)")})
+    slow = commit(clone, {"csrc/scale.cpp": AGAIN.replace("= factor", "= *const_cast<volatile double*>(&factor)")})
     fast = commit(clone, {"csrc/scale.cpp": SCALE})
     Path(cards, "scale.py").write_text(CPU_CARD.replace("N=64", "N=2**20"), encoding="utf-8")
     out = tmp_path / "here"

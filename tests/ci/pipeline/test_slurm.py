@@ -64,25 +64,28 @@ class Scripts:
         return bash.returncode, said
 
     def calls(self, verb: str = "bench") -> list[str]:
-        lines = (self.folder / "calls").read_text().splitlines() if (self.folder / "calls").exists() else []
-        return [line for line in lines if line.startswith(verb)]
+        return [line for line in self._lines("calls") if line.startswith(verb)]
 
     @property
     def requeued(self) -> list[str]:
-        file = self.folder / "scontrol-calls"
+        return self._lines("scontrol-calls")
+
+    def _lines(self, name: str) -> list[str]:
+        file = self.folder / name
         return file.read_text().splitlines() if file.exists() else []
+
+
+def program(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
 
 
 @pytest.fixture
 def scripts(tmp_path: Path) -> Scripts:
     output = tmp_path / "out put"
     output.mkdir()
-    for name, text in (
-        ("kernelgate", STAND_IN),
-        ("scontrol", f'#!/bin/bash\necho "$*" >>"{tmp_path}/scontrol-calls"\n'),
-    ):
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
+    program(tmp_path / "kernelgate", STAND_IN)
+    program(tmp_path / "scontrol", f'#!/bin/bash\necho "$*" >>"{tmp_path}/scontrol-calls"\n')
     (tmp_path / "code").write_text("0")
     made = Scripts(tmp_path, Submission((str(tmp_path / "kernelgate"),), tmp_path, output, "a" * 40, "b" * 40, 7, 3))
     made.mode("done")
@@ -185,10 +188,7 @@ def test_a_dry_run_prints_and_writes_nothing(tmp_path: Path, capsys: pytest.Capt
 
 @pytest.mark.usefixtures("repository")
 def test_both_jobs_are_submitted_the_second_after_the_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "sbatch").write_text(
-        f'#!/bin/bash\necho "$*" >>{tmp_path}/asked\necho "$(wc -l <{tmp_path}/asked)1;all"\n'
-    )
-    (tmp_path / "sbatch").chmod(0o755)
+    program(tmp_path / "sbatch", f'#!/bin/bash\necho "$*" >>{tmp_path}/asked\necho "$(wc -l <{tmp_path}/asked)1;all"\n')
     assert run([*SUBMIT, "--json", "-o", str(tmp_path / "out")]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["array"], answer["merge"]) == (11, 21)
@@ -204,8 +204,7 @@ def test_both_jobs_are_submitted_the_second_after_the_first(tmp_path: Path, caps
 @pytest.mark.usefixtures("repository")
 def test_what_slurm_refuses_is_said_in_its_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refuses = "case $* in *afterany*) echo 'sbatch: error: no' >&2; exit 1 ;; esac; echo 5"
-    (tmp_path / "sbatch").write_text(f"#!/bin/bash\n{refuses}\n")
-    (tmp_path / "sbatch").chmod(0o755)
+    program(tmp_path / "sbatch", f"#!/bin/bash\n{refuses}\n")
     assert run([*SUBMIT, "-o", str(tmp_path / "out")]) == 3
     said = capsys.readouterr().err
     assert "Slurm refused" in said
@@ -241,43 +240,16 @@ def checkout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Chec
     return made
 
 
-def submitted(checkout: Checkout, output: Path) -> tuple[int, int]:
-    words = ("--shards", "4", "--seed", "3", "-o", str(output), "--json")
-    said, _ = checkout.run("submit", "--slurm", checkout.base, checkout.head, *words)
-    answer = json.loads(said)
-    return answer["array"], answer["merge"]
-
-
-def complete(output: Path) -> None:
-    """Every case was measured, once, and the slower head was seen."""
-    made = record.read(output / "run.json")
-    assert made.run.ended == "complete"
-    assert len(made.cases) == 4
-    for case in timed_cases(made):
-        assert len(case.processes) >= 2
-        assert len({one.process.seed for one in case.processes}) == len(case.processes), "no process is there twice"
-    verdict, certain = told(made)
-    assert verdict is Outcome.REGRESSED
-    assert set(certain.values()) == {Outcome.REGRESSED}
-    assert "slower" in (output / "comment.md").read_text()
-
-
-@pytest.mark.nightly
-@pytest.mark.timeout(1500)
-def test_four_shards_on_two_nodes_are_one_verdict(cluster: Cluster, checkout: Checkout, tmp_path: Path) -> None:
-    array, merge = submitted(checkout, tmp_path / "out")
-    cluster.wait_for(array, {"COMPLETED"}, 900)
-    cluster.wait_for(merge, {"FAILED"})  # with 1: the head is slower
-    complete(tmp_path / "out")
-
-
 @pytest.mark.nightly
 @pytest.mark.timeout(1500)
 def test_a_measurement_and_a_node_that_are_killed_are_requeued_and_lose_nothing(
     cluster: Cluster, checkout: Checkout, tmp_path: Path
 ) -> None:
+    """Every case of four shards on two nodes is measured, once, and the slower head is seen."""
     output, moments = tmp_path / "out", random.Random(5)
-    array, merge = submitted(checkout, output)
+    words = ("--shards", "4", "--seed", "3", "-o", str(output), "--json")
+    answer = json.loads(checkout.run("submit", "--slurm", checkout.base, checkout.head, *words)[0])
+    array, merge = answer["array"], answer["merge"]
     lost: dict[int, tuple[record.Process, ...]] = {}
     for name, kill in (("n1", _kill_measurement), ("n2", _kill_node)):
         wait_for(partial(lambda node: bool(_timed(node, output)), name), 400, f"{name} timed nothing")
@@ -289,8 +261,15 @@ def test_a_measurement_and_a_node_that_are_killed_are_requeued_and_lose_nothing(
     time.sleep(15)  # so that Slurm has given the node up
     cluster.start_node("n2")
     cluster.wait_for(array, {"COMPLETED"}, 900)
-    cluster.wait_for(merge, {"FAILED"})
-    complete(output)
+    cluster.wait_for(merge, {"FAILED"})  # with 1: the head is slower
+    made = record.read(output / "run.json")
+    assert (made.run.ended, len(made.cases)) == ("complete", 4)
+    for case in timed_cases(made):
+        assert len(case.processes) >= 2
+        assert len({one.process.seed for one in case.processes}) == len(case.processes), "no process is there twice"
+    verdict, certain = told(made)
+    assert (verdict, set(certain.values())) == (Outcome.REGRESSED, {Outcome.REGRESSED})
+    assert "slower" in (output / "comment.md").read_text()
     for shard, processes in lost.items():
         assert (output / f"shard-{shard}-attempt-0.json").exists(), "it was cut off"
         assert record.read(output / f"shard-{shard}.json").processes[: len(processes)] == processes
