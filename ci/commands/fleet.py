@@ -115,6 +115,6 @@ def submit(
     if dry_run:
         return Answered(SubmitAnswer(str(folder), scripts, None, None), "\n".join(scripts.values()))
     files.try_folder(folder)
-    made = slurm.submit(asked)
-    text = f"job {made.array} measures, job {made.merge} merges and judges: {folder}/comment.md"
-    return Answered(SubmitAnswer(str(folder), scripts, made.array, made.merge), text)
+    array, merge = slurm.submit(folder, scripts)
+    text = f"job {array} measures, job {merge} merges and judges: {folder}/comment.md"
+    return Answered(SubmitAnswer(str(folder), scripts, array, merge), text)

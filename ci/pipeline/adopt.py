@@ -48,8 +48,7 @@ class Repository:
 
 def found(repo: Repository, torch: str) -> tuple[Finding, ...]:
     """Every kernel, each under a name of its own."""
-    builds = native_kernels.extensions(repo.names, repo.read)
-    every: list[Finding] = [*native_kernels.find(repo.names, repo.read, builds, torch)]
+    every: list[Finding] = [*native_kernels.find(repo.names, repo.read, torch)]
     solved = tuple(f"{folder}/" for folder in python_kernels.folders(repo.names))  # whose solutions are not the task
     modules = [one for one in python_kernels.modules(repo.names, repo.read) if not one.file.startswith(solved)]
     operators = [one for one in modules if python_kernels.is_operator(one)]

@@ -32,15 +32,14 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|(\"(?:[^\"\\\n]|\\.)*\")", re.DOTALL)
 CLASSIC = re.compile(r"#\s*include\s*[<\"](?:torch/(?:all|extension|library|script|torch|types)\.h|ATen/|c10/)")
 OUTPUT_NAME = re.compile(r"out(?:put)?s?(?:_.*)?|o|dst|result|.*_out")
 DTYPES = (("fp16", r"k?Half\b|\bhalf\b|float16"), ("bf16", r"BFloat16|bfloat16"), ("fp32", r"k?Float\b|float32"))
-
-
 SOURCES = (".cpp", ".cc", ".cxx", ".cu", ".cuh", ".h", ".hpp")
 Signature = tuple[tuple[Argument, ...], tuple[str, ...]]
 """Arguments, and the names of what is returned."""
 
 
-def find(names: Sequence[str], read: Read, builds: Sequence[Build], torch: str) -> Iterator[Finding]:
+def find(names: Sequence[str], read: Read, torch: str) -> Iterator[Finding]:
     """`torch`: the version for which sources of the classic ABI are compiled."""
+    builds = extensions(names, read)
     found_sources = ((name, read(name)) for name in sources(names, *SOURCES))
     # Without comments, each line where it was.
     texts = {name: COMMENT.sub(lambda one: one[1] or "\n" * one[0].count("\n"), text) for name, text in found_sources}
@@ -132,19 +131,18 @@ def _of_function(function: str, file: str, texts: Mapping[str, str]) -> Signatur
             if not re.search(r"\bvoid\s*$|Tensor", one[1]):
                 return (), ()  # no kernel: it plans, or tells a size
             inner = text[one.end() : closing(text, one.end() - 1)]
-            count = 0 if re.search(r"\bvoid\s*$", one[1]) else len(re.findall(r"Tensor", one[1]))
-            many = "vector" in one[1]
+            results = ("results",) if "vector" in one[1] else _names(one[1].count("Tensor"))
             taken = [_cpp_argument(one) for one in split(inner)]
             known = {one.name for one in taken}
             gradients = (one.name[0] == "d" and one.name[1:] in known for one in taken)
             written = (replace(one, written=one.written or of) for one, of in zip(taken, gradients, strict=True))
-            return tuple(written), ("results",) if many else _names(count)
+            return tuple(written), results
     return None
 
 
 def _cpp_argument(text: str) -> Argument:
     declared, _, default = text.partition("=")
-    name = re.findall(r"\w+", declared)[-1] if re.findall(r"\w+", declared) else "x"
+    name = ["x", *re.findall(r"\w+", declared)][-1]
     kind: ArgumentKind = "number"
     if "ptional" in declared:
         kind = "optional"
@@ -276,7 +274,7 @@ class _Reader:
         unread = () if arguments is None or flags else (f"its flags, which {place} computes",)
         if lost:
             unread = (*unread, f"the C++ compiler's own flags of {place} are left out: {' '.join(lost)}")
-        loaded = self._flags(given["extra_cuda_cflags"]) if "extra_cuda_cflags" in given else ()
+        loaded = self._flags(given.get("extra_cuda_cflags", ast.List(elts=[])))
         named = {"flags": both, "nvcc_flags": [one for one in (*flags.get("nvcc", ()), *loaded) if one not in both]}
         lists = [f"{name}=[{', '.join(map(quoted, flags))}]" for name, flags in named.items() if flags]
         return Build(f"Extension({', '.join([*map(quoted, files), *lists])})", files, unread)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -216,23 +216,19 @@ def survey(bench: Workbench, budget: Budget) -> Survey:
             else:
                 say(f"{bench.shas[place][:SHORT]} is left out: {why}")
                 made.faults[place] = why
-    number = 0
-    for window in windows(made.libraries, LIBRARIES):
-        for _ in range(PROCESSES):
-            if number and not budget.holds("process", TIMED_BY):
-                return made
-            number += 1
-            with budget.step("process"):
-                _time(made, [place for place in window if place not in made.faults], number)
+    processes = [window for window in windows(made.libraries, LIBRARIES) for _ in range(PROCESSES)]
+    for number, window in enumerate(processes, 1):
+        if number > 1 and not budget.holds("process", TIMED_BY):
+            break
+        with budget.step("process"):
+            _time(made, [place for place in window if place not in made.faults], number)
     return made
 
 
 def _build_ahead(bench: Workbench, place: int) -> None:
     """Into the cache; what is wrong is told when the library is asked for."""
-    try:
+    with suppress(KernelgateError):
         bench.range.build(place, HowToBuild(forgiving=True, only=(bench.card.name,)))
-    except KernelgateError:
-        return
 
 
 def _built(bench: Workbench, place: int) -> str | None:
@@ -315,12 +311,11 @@ def _compared(
     except KernelgateError as error:
         return Direction.NONE, suspected.model_copy(update={"said": str(error)})
     files.write_each({folder / name: text for name, text in result.files.items()})
-    verdict = result.verdict
-    judged = next((one for one in verdict.cases if one.key == case), None) if verdict else None
+    if result.verdict is None:
+        return Direction.NONE, suspected.model_copy(update={"said": "it does not compile"})
+    judged = next((one for one in result.verdict.cases if one.key == case), None)
     if judged is None:
-        return Direction.NONE, suspected.model_copy(
-            update={"said": verdict.reason if verdict else "it does not compile"}
-        )
+        return Direction.NONE, suspected.model_copy(update={"said": result.verdict.reason})
     told: dict[str, object] = {"said": judged.sentence, "folder": str(folder)}
     if judged.change_pct is not None and judged.direction is not Direction.NONE:
         told |= {"change_pct": judged.change_pct, "interval_pct": judged.interval_pct}

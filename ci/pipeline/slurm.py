@@ -163,24 +163,17 @@ class Submission:
         return ["set -euo pipefail", *lines, f"kernelgate=({shlex.join(self.kernelgate)})"]
 
 
-@dataclass(frozen=True)
-class Submitted:
-    array: int
-    merge: int
-
-
-def submit(asked: Submission) -> Submitted:
-    """Writes both scripts and hands them to Slurm. Raises KernelgateError in Slurm's words where it refuses one."""
-    scripts = {ARRAY: asked.array_script(), MERGE: asked.merge_script()}
+def submit(output: Path, scripts: Mapping[str, str]) -> tuple[int, int]:
+    """Writes both scripts and hands them to Slurm: the jobs that measure and merge. Raises KernelgateError in Slurm's
+    words where it refuses one."""
     for name, text in scripts.items():
-        files.write(asked.output / name, text)
-    array = _sbatch([str(asked.output / ARRAY)])
+        files.write(output / name, text)
+    array = _sbatch([str(output / ARRAY)])
     try:
         # Any end: of a shard that is lost, the others still tell something.
-        merge = _sbatch([f"--dependency=afterany:{array}", str(asked.output / MERGE)])
+        return array, _sbatch([f"--dependency=afterany:{array}", str(output / MERGE)])
     except KernelgateError as error:
         raise KernelgateError(f"{error}; job {array} measures all the same: `scancel {array}` ends it") from None
-    return Submitted(array, merge)
 
 
 def _sbatch(words: Sequence[str]) -> int:
