@@ -12,10 +12,6 @@ ROOT = Path(__file__).parent.parent
 DOCUMENT = ROOT / "docs" / "loop.md"
 
 
-def main() -> None:
-    put(DOCUMENT, "advice", text())
-
-
 def text() -> str:
     """All tries in a sentence, and a row for each action that enough sessions tried against a bottleneck."""
     known = advice.table(ROOT / FOLDER)
@@ -25,4 +21,4 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    main()
+    put(DOCUMENT, "advice", text())

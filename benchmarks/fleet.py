@@ -8,7 +8,7 @@ nothing overtakes, the times at which runners become free are all of its state, 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from benchmarks.tables import markdown, put
 from kernelgate.bench import record
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.policy import policy
-from kernelgate.ci.policy.policy import GpuPrice
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "fleet.md"
@@ -122,14 +121,9 @@ def simulate(
     return Fleet(waits, answers, busy / whole, (running if stop_s is not None else whole) / len(coming))
 
 
-def _price() -> GpuPrice:
-    return policy.load(ROOT / policy.POLICY_FILE).costs.gpu_hour[GPU]
-
-
-def rows() -> list[tuple[Demand, int, int, Fleet, Fleet]]:
-    """Each with machines that are always on, and with those that are stopped when they idle."""
-    stopping = 60 * (_price().idle_minutes or 0.0)
-    known, made = bench_seconds(), list[tuple[Demand, int, int, Fleet, Fleet]]()
+def rows(stopping_s: float) -> Iterator[tuple[Demand, int, int, Fleet, Fleet]]:
+    """Each with machines that are always on, and with those that are stopped when they idle for so long."""
+    known = bench_seconds()
     for demand in DEMANDS:
         rng = random.Random(SEED)  # noqa: S311 (not for secrets)
         coming = arrivals(demand, rng)
@@ -137,15 +131,14 @@ def rows() -> list[tuple[Demand, int, int, Fleet, Fleet]]:
         for runners in demand.runners:
             for shards in (one for one in SHARDS if one <= runners):
                 services = [shard_seconds(bench_s, shards) for bench_s in drawn]
-                on, off = (simulate(coming, services, runners, stop_s, COLD_S) for stop_s in (None, stopping))
-                made.append((demand, runners, shards, on, off))
-    return made
+                on, off = (simulate(coming, services, runners, stop_s, COLD_S) for stop_s in (None, stopping_s))
+                yield demand, runners, shards, on, off
 
 
 def text() -> str:
-    price = _price()
+    price = policy.load(ROOT / policy.POLICY_FILE).costs.gpu_hour[GPU]
     body, best = list[list[str]](), dict[str, tuple[float, int, int]]()
-    for demand, runners, shards, on, off in rows():
+    for demand, runners, shards, on, off in rows(60 * (price.idle_minutes or 0.0)):
         if not on.keeps_up:
             body.append([demand.name, f"{runners}", f"{shards}", "grows", *["–"] * 5])
             continue

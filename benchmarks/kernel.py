@@ -15,6 +15,7 @@ import os
 import random
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -64,12 +65,12 @@ class AttentionCase:
         return 4 * HEAD_DIM * self.batch * HEADS * pairs_of_a_head
 
 
-FULL_AND_CAUSAL = (False, True)
-CASES = (
-    *(AttentionCase(*one) for one in product((256, 512, 1024, 2048, 4096), (8, 32, 128), ("fp16",), FULL_AND_CAUSAL)),
-    *(AttentionCase(*one) for one in product((512, 2048), (32,), ("bf16",), FULL_AND_CAUSAL)),
-)
-FLEX = tuple(AttentionCase(*one) for one in product((512, 2048), (32,), ("fp16",), FULL_AND_CAUSAL))
+def cases(seqs: tuple[int, ...], batches: tuple[int, ...], dtype: str) -> tuple[AttentionCase, ...]:
+    return tuple(AttentionCase(*one) for one in product(seqs, batches, (dtype,), (False, True)))
+
+
+CASES = (*cases((256, 512, 1024, 2048, 4096), (8, 32, 128), "fp16"), *cases((512, 2048), (32,), "bf16"))
+FLEX = cases((512, 2048), (32,), "fp16")
 """FlexAttention is compiled anew for each shape, which takes seconds."""
 
 CASE_US = 3e6
@@ -79,10 +80,7 @@ WARM_UP_ROUNDS = 20
 SAMPLE_US = 600.0
 """A graph holds so many calls that it lasts about as long, and 16 at most."""
 SETS, SET_BYTES = 4, 2**29
-ERROR_CASES = (
-    *(AttentionCase(*one) for one in product((512, 2048), (8,), ("fp16",), FULL_AND_CAUSAL)),
-    *(AttentionCase(*one) for one in product((512,), (8,), ("bf16",), FULL_AND_CAUSAL)),
-)
+ERROR_CASES = (*cases((512, 2048), (8,), "fp16"), *cases((512,), (8,), "bf16"))
 ERROR_SEEDS = 8
 NAMES = ("fa_s512", "fa_s512 mma_sync", "FLASH", "cuDNN", "default", "Flex")
 OURS, MMA_SYNC, FLASH, CUDNN, DEFAULT, FLEX_ATTENTION = NAMES
@@ -116,10 +114,8 @@ def sides(given: KernelInputs, operators: Any, flex: bool) -> dict[str, Callable
             operators.forward_out(*given.pool[number], given.out, SCALE, case.causal)
 
     def theirs(backend: SDPBackend | None, number: int) -> torch.Tensor:
-        q, k, v = given.pool[number]
-        if backend is None:
-            return scaled_dot_product_attention(q, k, v, is_causal=case.causal)
-        with sdpa_kernel(backend):
+        with sdpa_kernel(backend) if backend else nullcontext():
+            q, k, v = given.pool[number]
             return scaled_dot_product_attention(q, k, v, is_causal=case.causal)
 
     calls: dict[str, Callable[[int], object]] = {

@@ -6,14 +6,13 @@ the very samples of the first process, in which base and head were timed in turn
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 from scipy.stats import mannwhitneyu
 
-from benchmarks.tables import markdown
+from benchmarks.tables import markdown, put
 from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document.render import plain_line
@@ -26,49 +25,41 @@ from kernelgate.ci.report.correctness import headline
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "proof.md"
 DATA = ROOT / "tests" / "data" / "pairs"
-BEGIN, END = "<!-- proof: begin -->", "<!-- proof: end -->"
 ALPHA = 0.05
 """benchstat's."""
 
 
-@dataclass(frozen=True)
-class Pair:
-    name: str
-    """Of the record."""
-    commit: str
-    claim: str
-
-
 PAIRS = (
-    Pair("tvd", "5c9cecc8, TVD", "1.7 times as fast (−41%)"),
-    Pair("group_norm", "dea3a772, GroupNorm", "about 2 times as fast"),
-    Pair("layer_norm_backward", "540575bc, LayerNorm backward", "5 to 12 times as fast, on an A100"),
-    Pair("dyt", "285f2517, DyT", "+8% at N=4096, +5% at 8192, −37% at 16384"),
-    Pair("swiglu", "11702da9, SwiGLU", "no change"),
-    Pair("add_rms_norm_backward", "b7025a70, RMSNorm backward", "up to 70% faster"),
-    Pair("cross_entropy", "e44a5fe8, cross entropy", "faster, without a figure"),
-    Pair("append_mla", "c27cb0e5, paged MLA append", "1.80 times as fast from 256 pages on (−44%), on an H200"),
-    Pair("fused_add_rms_norm", "2043ca21, add + RMSNorm", "faster, without a figure"),
-    Pair("mla_rope", "73bc88ec, MLA RoPE, fp8", "20 to 35% faster"),
-    Pair("attnres", "cdd1d158, AttnRes", "each source read once, not twice"),
+    ("tvd", "5c9cecc8, TVD", "1.7 times as fast (−41%)"),
+    ("group_norm", "dea3a772, GroupNorm", "about 2 times as fast"),
+    ("layer_norm_backward", "540575bc, LayerNorm backward", "5 to 12 times as fast, on an A100"),
+    ("dyt", "285f2517, DyT", "+8% at N=4096, +5% at 8192, −37% at 16384"),
+    ("swiglu", "11702da9, SwiGLU", "no change"),
+    ("add_rms_norm_backward", "b7025a70, RMSNorm backward", "up to 70% faster"),
+    ("cross_entropy", "e44a5fe8, cross entropy", "faster, without a figure"),
+    ("append_mla", "c27cb0e5, paged MLA append", "1.80 times as fast from 256 pages on (−44%), on an H200"),
+    ("fused_add_rms_norm", "2043ca21, add + RMSNorm", "faster, without a figure"),
+    ("mla_rope", "73bc88ec, MLA RoPE, fp8", "20 to 35% faster"),
+    ("attnres", "cdd1d158, AttnRes", "each source read once, not twice"),
 )
+"""The record's name, the commit, and what its authors claim."""
 
 
 def text() -> str:
-    rows = [row for pair in PAIRS for row in _rows(pair, record.read(DATA / f"{pair.name}.json"))]
+    rows = [row for name, commit, claim in PAIRS for row in _rows(commit, claim, record.read(DATA / f"{name}.json"))]
     header = ("commit", "case", "authors", "kernelgate", "do_bench", "benchstat", "nvbench-compare", "GPU")
     return markdown(header, rows, numbers=False)
 
 
-def _rows(pair: Pair, made: RunRecord) -> list[list[str]]:
+def _rows(commit: str, claim: str, made: RunRecord) -> list[list[str]]:
     if correctness.fuzz_failures(made):
         said = plain_line(headline(made))
-        return [[pair.commit, "", pair.claim, f"blocks: {said[0].lower()}{said[1:]}", "", "", "", ""]]
+        return [[commit, "", claim, f"blocks: {said[0].lower()}{said[1:]}", "", "", "", ""]]
     verdict = judge(made, Policy())
     seconds = sum(cost.gpu_seconds for cost in made.costs) if made.costs else 0.0
     labels = {case.key: case.label or "" for case in made.cases}
     rows = [["", labels[one.key], "", _ours(one), *_others(made, one), ""] for one in verdict.cases]
-    rows[0][0], rows[0][2], rows[0][-1] = pair.commit, pair.claim, f"{seconds:.0f} s"
+    rows[0][0], rows[0][2], rows[0][-1] = commit, claim, f"{seconds:.0f} s"
     return rows
 
 
@@ -99,10 +90,5 @@ def _others(made: RunRecord, one: CaseVerdict) -> tuple[str, str, str]:
     )
 
 
-def main() -> None:
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{text()}\n{END}{rest.split(END)[1]}", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    put(PAGE, "proof", text())

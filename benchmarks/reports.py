@@ -39,8 +39,8 @@ LONGEST_WAIT_S = 0.02
 BODY = "## Intent and hypothesis\nLess waiting.\n## Profiler evidence\nFewer stalls.\n## Testing done\nmake pr\n"
 """All that measuring one case does not fill."""
 CASE = "s512_b32_h8_d64_fp16"
-ENDS = {"slower": ("failure", ["performance: regressed"]), "faster": ("success", ["performance: improved"])}
-"""What becomes of each example: the check's conclusion, and the labels."""
+ENDS = {"slower": ("failure", "performance: regressed"), "faster": ("success", "performance: improved")}
+"""What becomes of each example: the check's conclusion, and the label."""
 KINDS = BEGINNING, END, TWICE = "a run's beginning", "a run's end", "a run's end, by two jobs at once"
 
 
@@ -143,9 +143,9 @@ def _report(github: FakeGitHub, run: Json, folder: Path, of: str) -> Reported:
 def _wrong(github: FakeGitHub, pull: Pull, example: str) -> list[str]:
     shown = [check for check in github.checks.values() if check["head_sha"] == pull.head_sha]
     ours = [(check["status"], check["conclusion"]) for check in shown if not check["name"].endswith("(twice)")]
-    conclusion, labels = ENDS[example]
+    conclusion, label = ENDS[example]
     ends = (len(github.bodies(pull.number)), ours, pull.labels)
-    wanted = (1, [("completed", conclusion)], labels)
+    wanted = (1, [("completed", conclusion)], [label])
     return [] if ends == wanted else [f"pull request {pull.number}: {ends}, not {wanted}"]
 
 

@@ -102,17 +102,12 @@ def small(made: RunRecord) -> RunRecord:
 
 
 def _only_sides(process: Process) -> Process:
-    timings = tuple(
-        Timing(
-            card=timing.card,
-            case=timing.case,
-            samples_us={side: timing.samples_us[side] for side in ("base", "head")},
-            inner_repeats=timing.inner_repeats,
-            clock_step_us=timing.clock_step_us,
-        )
-        for timing in process.timings
-    )
-    return process.model_copy(update={"timings": timings})
+    timings = []
+    for one in process.timings:
+        kept = {name: getattr(one, name) for name in ("card", "case", "inner_repeats", "clock_step_us")}
+        samples = {side: one.samples_us[side] for side in ("base", "head")}
+        timings.append(Timing(samples_us=samples, **kept))
+    return process.model_copy(update={"timings": tuple(timings)})
 
 
 def write(made: RunRecord, path: Path) -> None:
