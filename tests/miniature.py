@@ -140,7 +140,7 @@ def git(folder: Path, *words: str) -> str:
 
 def repository(folder: Path, files: Mapping[str, str]) -> Path:
     """A checkout whose only commit, on main, has these files."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     git(folder, "init", "--quiet", "--initial-branch=main")
     commit(folder, files)
     return folder

@@ -40,14 +40,15 @@ class Checkout:
             "CUDA_VISIBLE_DEVICES": "",
         }
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, **variables: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [KERNELGATE, *words],
             cwd=self.folder,
-            env=self.environment,
+            env={**self.environment, **variables},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
 
     def run(self, *words: str, code: int = 0) -> tuple[str, str]:

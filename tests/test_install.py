@@ -106,9 +106,10 @@ def test_a_wheel_holds_the_tool_alone_and_runs_beside_packages_of_its_names(
 
 
 @pytest.mark.slow
-def test_editable_install_compiles_nothing(
+def test_in_place_is_in_place(
     checkout: Path, python: Path, pip: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
+    """An editable install compiles nothing; then `import fa_s512` finds what was compiled in the checkout."""
     installed = pip("--editable", str(checkout), **{build_cache.CACHE_VARIABLE: str(tmp_path / "cache")})
     assert installed.returncode == 0, installed.stdout + installed.stderr
     assert not (tmp_path / "cache").exists()
@@ -116,14 +117,6 @@ def test_editable_install_compiles_nothing(
     imported = run(python, "import kernelgate.bench as b; print(b.__file__); import fa_s512", tmp_path)
     assert Path(imported.stdout.strip()).is_relative_to(checkout)
     assert "ImportError: fa_s512 is not compiled" in imported.stderr
-
-
-@pytest.mark.slow
-def test_in_place_is_in_place(
-    checkout: Path, python: Path, pip: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
-) -> None:
-    """`import fa_s512` finds what was compiled in the checkout."""
-    assert pip("--editable", str(checkout)).returncode == 0
     built = built_in_place(python, checkout)
     assert built.returncode == 0, built.stderr
     library = checkout / "csrc" / "fa_s512" / "kernel.so"
@@ -147,17 +140,16 @@ def test_in_place_without_an_editable_install_says_how_to_import(checkout: Path,
 
 
 @pytest.mark.slow
-def test_in_place_with_a_bare_python_is_one_sentence(checkout: Path, tmp_path: Path) -> None:
-    refused = built_in_place(bare(tmp_path), checkout)
+def test_a_bare_python_is_enough_to_install_and_building_in_place_says_what_it_lacks(
+    checkout: Path, tmp_path: Path
+) -> None:
+    """As in `make env`, where the other packages come with that very install."""
+    python = bare(tmp_path)
+    refused = built_in_place(python, checkout)
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1].startswith("error: this Python lacks pydantic: run this with")
     assert "Traceback" not in refused.stderr
-
-
-@pytest.mark.slow
-def test_editable_install_needs_nothing_but_setuptools(checkout: Path, tmp_path: Path) -> None:
-    """As in `make env`, where the other packages come with that very install."""
-    words = (bare(tmp_path), "-I", "-m", "pip", "install", *OFFLINE, "--editable", checkout)
+    words = (python, "-I", "-m", "pip", "install", *OFFLINE, "--editable", checkout)
     installed = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert installed.returncode == 0, installed.stdout + installed.stderr
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.miniature import git
+from tests import miniature
 
 ROOT = Path(__file__).parent.parent
 REPOSITORIES = ROOT / "tests" / "repositories"
@@ -38,10 +38,8 @@ def kernelgate(folder: Path, *words: str, targets: str = "") -> subprocess.Compl
 def repository(name: str, folder: Path) -> Path:
     """A clone of the repository on a branch that has changed nothing yet."""
     shutil.copytree(REPOSITORIES / name, folder)
-    git(folder, "init", "--quiet", "--initial-branch", "main")
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--message", "the kernel")
-    git(folder, "checkout", "--quiet", "-b", "change")
+    miniature.repository(folder, {})
+    miniature.git(folder, "checkout", "--quiet", "-b", "change")
     return folder
 
 

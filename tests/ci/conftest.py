@@ -26,6 +26,17 @@ def github() -> Iterator[FakeGitHub]:
 
 
 @pytest.fixture
+def signed_in(github: FakeGitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGitHub:
+    """GitHub for a user's own command line, in a folder of its own, that names the repository itself."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in github.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("GITHUB_REPOSITORY")
+    monkeypatch.setattr("kernelgate.ci.github.client.time.sleep", lambda _: None)
+    return github
+
+
+@pytest.fixture
 def desk(github: FakeGitHub, tmp_path: Path) -> Iterator[Desk]:
     slept: list[float] = []
     outputs, summary = tmp_path / "outputs", tmp_path / "summary.md"

@@ -28,20 +28,15 @@ PAGE = "# Real commits\n\n<!-- promises: begin -->\n| promise | CPU |\n| --- | -
 
 
 @pytest.fixture
-def hub(github: FakeGitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGitHub:
+def hub(signed_in: FakeGitHub, monkeypatch: pytest.MonkeyPatch) -> FakeGitHub:
     """A fork of kernelgate: in a checkout of it, with a token that may do all of this."""
-    github.permissions |= {"actions": "write"}
+    signed_in.permissions |= {"actions": "write"}
     for path in EVERY.files:
-        github.files["main", path] = (ROOT / path).read_bytes()
-    monkeypatch.chdir(tmp_path)
-    tmp_path.joinpath(".ci").mkdir()
-    tmp_path.joinpath(prove.FILE).write_bytes((ROOT / prove.FILE).read_bytes())
-    for name, value in github.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("GITHUB_REPOSITORY")
+        signed_in.files["main", path] = (ROOT / path).read_bytes()
+    Path(".ci").mkdir()
+    prove.FILE.write_bytes((ROOT / prove.FILE).read_bytes())
     monkeypatch.setattr(prove, "POLL_S", 0.01)
-    monkeypatch.setattr("kernelgate.ci.github.client.time.sleep", lambda _: None)
-    return github
+    return signed_in
 
 
 def answering(hub: FakeGitHub, **other: tuple[str, str, str]) -> None:

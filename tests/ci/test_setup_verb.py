@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,18 +22,13 @@ ME = 1
 
 
 @pytest.fixture
-def hub(github: FakeGitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGitHub:
+def hub(signed_in: FakeGitHub) -> FakeGitHub:
     """A repository of an organisation, whose workflows call the organisation's fork of kernelgate."""
-    github.admin, github.permissions = True, dict(github_settings.RIGHTS)
-    github.settings = copy.deepcopy(BEGIN)
-    called = (ROOT / "docs/caller/performance.yml").read_text("utf-8")
-    github.files["main", ".github/workflows/performance.yml"] = called.replace("kernelgate/kernelgate", JUDGE).encode()
-    monkeypatch.chdir(tmp_path)
-    for name, value in github.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("GITHUB_REPOSITORY")
-    monkeypatch.setattr("kernelgate.ci.github.client.time.sleep", lambda _: None)
-    return github
+    signed_in.admin, signed_in.permissions = True, dict(github_settings.RIGHTS)
+    signed_in.settings = copy.deepcopy(BEGIN)
+    called = (ROOT / "docs/caller/performance.yml").read_text("utf-8").replace("kernelgate/kernelgate", JUDGE)
+    signed_in.files["main", ".github/workflows/performance.yml"] = called.encode()
+    return signed_in
 
 
 def rules(hub: FakeGitHub) -> dict[str, dict[str, Any]]:

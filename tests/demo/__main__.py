@@ -23,7 +23,7 @@ from tests.demo import page
 from tests.demo.changes import EVERY, FEWER, apply
 from tests.demo.page import Shown
 from tests.fakes.github_server import FakeGitHub, Pull
-from tests.miniature import git
+from tests.miniature import commit, git, repository
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "build" / "demo" / "index.html"
@@ -76,13 +76,7 @@ def _begin(tree: Path) -> str:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("*.cu"))
     (tree / ".ci" / "kernelgate.toml").write_text(POLICY, encoding="utf-8")
     apply((*EVERY.begin, *FEWER), tree)
-    git(tree, "init", "--quiet", "--initial-branch=main")
-    return _committed(tree, "Begin")
-
-
-def _committed(tree: Path, subject: str) -> str:
-    git(tree, "add", "--all")
-    git(tree, "commit", "--quiet", "-m", subject)
+    repository(tree, {})
     return git(tree, "rev-parse", "HEAD")
 
 
@@ -90,7 +84,7 @@ def _opened(github: FakeGitHub, tree: Path, base: str, number: int, name: str) -
     proposal = EVERY.pulls[name]
     git(tree, "checkout", "--quiet", "-b", name, "main")
     apply(EVERY.changes(name), tree)
-    head = _committed(tree, proposal.title)
+    head = commit(tree)
     changed = git(tree, "diff", "--name-only", base, head).splitlines()
     patches = [git(tree, "diff", base, head, "--", path).partition("\n@@")[2] for path in changed]
     listed = [{"filename": path, "patch": f"@@{text}"} for path, text in zip(changed, patches, strict=True)]

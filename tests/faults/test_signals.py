@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from kernelgate.bench.system.worker import MODULE
-from tests import miniature
 from tests.processes import marked, wait_for
+from tests.shards import Checkout
 
 pytestmark = pytest.mark.nightly
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL]
-KERNELGATE = Path(sys.executable).with_name("kernelgate")
-CARD = miniature.SCALE_CARD.replace("    cases =", "    cpu_cases = cases =")
 
 
 def ended(number: int) -> int:
@@ -36,43 +31,19 @@ def command_line(pid: int) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class Checkout:
-    folder: Path
-    """With `repository`, a temporary folder `tmp`, and a compiler that notes its processes in `compilers`."""
-
-    @property
-    def environment(self) -> dict[str, str]:
-        return {
-            **miniature.ENVIRONMENT,
-            "TMPDIR": str(self.folder / "tmp"),
-            "KERNELGATE_CACHE": str(self.folder / "cache"),
-            "CUDA_VISIBLE_DEVICES": "",
-        }
-
-    def start(self, *words: str, **more: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [KERNELGATE, *words],
-            cwd=self.folder / "repository",
-            env={**self.environment, **more},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+class Marked(Checkout):
+    """Whose processes are known by its folder, which stands in their variables."""
 
     def left(self) -> list[str]:
-        return [path.name for path in (self.folder / "tmp").iterdir() if path.suffix != ".lock"]
+        return [path.name for path in (self.folder.parent / "tmp").iterdir() if path.suffix != ".lock"]
 
     def processes(self) -> list[int]:
-        return marked(str(self.folder))
+        return marked(str(self.folder.parent))
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Iterator[Checkout]:
-    made = Checkout(tmp_path)
-    (tmp_path / "tmp").mkdir()
-    miniature.repository(tmp_path / "repository", {**miniature.SCALE_FILES, ".ci/kernels/scale.py": CARD})
+def checkout(tmp_path: Path) -> Iterator[Marked]:
+    made = Marked(tmp_path)
     yield made
     for pid in made.processes():
         os.kill(pid, signal.SIGKILL)
@@ -89,12 +60,12 @@ def endless_compiler(tmp_path: Path, compiler: Callable[[str], Path]) -> Path:
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 @pytest.mark.parametrize("words", [("build", "--ref", "HEAD"), ("pr",)], ids=["build", "pr"])
 def test_a_verb_that_is_ended_while_it_compiles_leaves_nothing(
-    words: tuple[str, ...], number: signal.Signals, checkout: Checkout, endless_compiler: Path
+    words: tuple[str, ...], number: signal.Signals, checkout: Marked, endless_compiler: Path
 ) -> None:
     with checkout.start(*words, PATH=os.environ["PATH"]) as verb:
         wait_for(endless_compiler.exists, what="nothing was compiled")
         verb.send_signal(number)
-        said, _ = verb.communicate(timeout=90)
+        _, said = verb.communicate(timeout=90)
     assert verb.returncode == ended(number)
     assert "Traceback" not in said
     wait_for(lambda: not checkout.processes(), what="something runs on")
@@ -104,7 +75,7 @@ def test_a_verb_that_is_ended_while_it_compiles_leaves_nothing(
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_a_verb_that_is_ended_while_its_worker_loads_torch_leaves_nothing(
-    number: signal.Signals, checkout: Checkout
+    number: signal.Signals, checkout: Marked
 ) -> None:
     def worker_is_there() -> bool:
         return any(MODULE in words for words in map(command_line, checkout.processes()))
@@ -118,7 +89,7 @@ def test_a_verb_that_is_ended_while_its_worker_loads_torch_leaves_nothing(
 
 
 def test_the_build_after_a_killed_one_cleans_up_and_works(
-    checkout: Checkout, endless_compiler: Path, monkeypatch: pytest.MonkeyPatch
+    checkout: Marked, endless_compiler: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits for no lock of a dead process, and removes its work tree."""
     with checkout.start("build", "--ref", "HEAD", PATH=os.environ["PATH"]) as verb:
@@ -128,6 +99,6 @@ def test_the_build_after_a_killed_one_cleans_up_and_works(
     assert checkout.left() != []
     monkeypatch.setenv("PATH", os.environ["PATH"].split(os.pathsep, 1)[1])
     with checkout.start("build", "--ref", "HEAD", PATH=os.environ["PATH"]) as again:
-        said, _ = again.communicate(timeout=300)
+        _, said = again.communicate(timeout=300)
     assert again.returncode == 0, said
     assert checkout.left() == []

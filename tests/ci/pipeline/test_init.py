@@ -11,7 +11,7 @@ import pytest
 
 from kernelgate.bench.kernel import cards
 from kernelgate.ci.commands.cli import run
-from tests.miniature import git
+from tests.miniature import git, repository
 
 SETUP = """\
 import os
@@ -153,23 +153,13 @@ def ref_kernel(data):
 """
 
 
-def planted(folder: Path, files: Mapping[str, str]) -> Path:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
-    git(folder, "init", "--quiet", "--initial-branch=trunk")
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "-m", "Begin")
-    return folder
-
-
 @pytest.fixture
 def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
     """Plants files, and calls `kernelgate init` there: its exit code and what it answers."""
 
     def call(files: Mapping[str, str] | None = None, *words: str) -> tuple[int, Any]:
         if files is not None:
-            planted(tmp_path, files)
+            git(repository(tmp_path, files), "branch", "--move", "trunk")
         monkeypatch.chdir(tmp_path)
         code = run(["init", "--json", *words])
         said = capfd.readouterr()
