@@ -76,89 +76,55 @@ def package(module: str) -> str:
     return max((known for known in MAY_IMPORT if module == known or module.startswith(f"{known}.")), key=len)
 
 
-@cache
-def imports(module: str, at_start: bool = False) -> frozenset[str]:
-    """The full names that a module imports; with `at_start` those alone that importing it loads."""
-    return frozenset(name for node in _statements(_tree(module), at_start) for name in _names(node))
-
-
-@cache
-def _tree(module: str) -> ast.Module:
-    return ast.parse(modules()[module].read_text(encoding="utf-8"))
-
-
-def _statements(tree: ast.AST, at_start: bool) -> Iterator[ast.AST]:
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.expr):  # which imports nothing
-            continue
-        inside_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        for_types_alone = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        if not (at_start and (inside_function or for_types_alone)):
-            yield node
-            yield from _statements(node, at_start)
-
-
-def _names(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom) and node.module:
-        for alias in node.names:
-            whole = f"{node.module}.{alias.name}"
-            yield whole if whole.removeprefix("kernelgate.") in modules() else node.module
-
-
-def ours(names: frozenset[str]) -> set[str]:
-    return {name.removeprefix("kernelgate.") for name in names if name.startswith("kernelgate.")}
-
-
-@cache
-def loaded(module: str) -> frozenset[str]:
-    """The outside packages that importing the module loads, through whatever it imports of ours."""
-    seen: set[str] = set()
-    waiting, outside = [module], set()
-    while waiting:
-        name = waiting.pop()
-        if name in seen or name not in modules():
-            continue
-        seen.add(name)
-        at_start = imports(name, at_start=True)
-        outside |= {found.split(".")[0] for found in at_start if not found.startswith("kernelgate")}
-        waiting += ours(at_start)
-    return frozenset(outside)
+def imports(path: Path) -> Iterator[str]:
+    """The full names that a module imports, also where it is called."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole.removeprefix("kernelgate.") in modules() else node.module
 
 
 def test_imports_follow_the_flow() -> None:
-    against = {module: wrong for module in modules() if (wrong := _against_the_flow(module))}
-    assert against == {}
+    against = []
+    for module, path in modules().items():
+        home = package(module)
+        crossing = CROSSING if home.startswith("ci") else {"bench"}
+        allowed = (home, *MAY_IMPORT[home])
+        ours = (name.removeprefix("kernelgate.") for name in imports(path) if name.startswith("kernelgate."))
+        against += [
+            (module, name)
+            for name in ours
+            if package(name) not in allowed and name.split(".")[0] not in allowed
+            if name not in crossing and package(name) not in crossing - {"bench", "bench.explain"}
+        ]
+    assert against == []
 
 
-def _against_the_flow(module: str) -> set[str]:
-    home = package(module)
-    crossing = CROSSING if home.startswith("ci") else {"bench"}
-    allowed = (home, *MAY_IMPORT[home])
-    return {
-        name
-        for name in ours(imports(module))
-        if package(name) not in allowed and name.split(".")[0] not in allowed
-        if name not in crossing and package(name) not in crossing - {"bench", "bench.explain"}
-    }
+LOADS = """
+import importlib, sys
+for name in sys.argv[2:]:
+    before = set(sys.modules)
+    importlib.import_module("kernelgate." + name)
+    if new := set(sys.argv[1].split()) & sys.modules.keys() - before:
+        print(name, *sorted(new))
+"""
+
+
+def loading(outside: set[str], names: list[str]) -> list[str]:
+    """Which of our modules are the first to load one of these packages, and which."""
+    words = [sys.executable, "-c", LOADS, " ".join(outside), *names]
+    return subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT).stdout.splitlines()
 
 
 def test_judging_loads_nothing_of_a_gpu_and_only_the_bot_loads_github() -> None:
     judging = [name for name in modules() if name.startswith("ci") and name not in MEASURES]
-    unwanted = {
-        name: heavy
-        for name in judging
-        if (heavy := loaded(name) & (HEAVY if package(name) in USES_GITHUB else HEAVY | GITHUB))
-    }
-    assert unwanted == {}
-
-
-def test_the_rule_sees_what_is_loaded() -> None:
-    """The test above would pass on a reader of imports that found none."""
-    assert "torch" in loaded("bench.timing.worker")
-    assert "github" in loaded("ci.github.client")
-    assert "numpy" in loaded("ci.judge.verdict")
+    assert loading(HEAVY, judging) == []
+    assert loading(GITHUB, [name for name in judging if package(name) not in USES_GITHUB]) == []
+    seen = loading(HEAVY | GITHUB, ["ci.github.client", "bench.timing.worker"])
+    assert seen == ["ci.github.client github requests", "bench.timing.worker pynvml torch"]
 
 
 def test_help_loads_nothing_heavy() -> None:
