@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from keyword import iskeyword
 from pathlib import Path
 
 from kernelgate.bench.core.files import CARDS
 from kernelgate.bench.kernel.card import OPEN
 from kernelgate.ci.pipeline import native_kernels, python_kernels
-from kernelgate.ci.pipeline.found_kernels import ONE_ROW, Argument, Finding, FoundKernel, Skipped
+from kernelgate.ci.pipeline.found_kernels import ONE_ROW, Argument, Finding, FoundKernel, Skipped, parsed
 from kernelgate.ci.pipeline.native_kernels import split
 
 CALLER = Path(__file__).parent / "caller"
@@ -135,26 +135,20 @@ def out_of_date(repo: Repository, kernels: Sequence[FoundKernel], wanted: Mappin
             continue
         if not (repo.root / name).exists():
             yield f"{name} is missing: kernelgate init writes it"
-        elif line := _first_difference(repo.read(name), text):
+        elif (old := repo.read(name)) != text:
+            both = zip(old.splitlines(), text.splitlines(), strict=False)
+            line = 1 + len(list(takewhile(lambda one: one[0] == one[1], both)))
             yield f"{name}:{line}: differs from what this version writes; delete it, and kernelgate init writes it anew"
 
 
 def _stale(name: str, text: str, repo: Repository) -> Iterator[str]:
     """The sources of an Extension that are gone."""
-    try:
-        nodes = [one for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Call)]
-    except (SyntaxError, ValueError, RecursionError):
-        return
-    for node in nodes:
-        sources = node.args if isinstance(node.func, ast.Name) and node.func.id == "Extension" else []
-        for pattern in (one.value for one in sources if isinstance(one, ast.Constant)):
+    for node in ast.walk(parsed(text)):
+        if not isinstance(node, ast.Call) or ast.unparse(node.func) != "Extension":
+            continue
+        for pattern in (one.value for one in node.args if isinstance(one, ast.Constant)):
             if isinstance(pattern, str) and not Path(pattern).is_absolute() and not any(repo.root.glob(pattern)):
                 yield f"{name}:{node.lineno}: there is no {pattern} any more"
-
-
-def _first_difference(old: str, new: str) -> int | None:
-    matches = difflib.SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False).get_matching_blocks()
-    return None if old == new else matches[0].size + 1 if matches[0].a == matches[0].b == 0 else 1
 
 
 # The text of a card, where a guess stands below a line "# OPEN: …" ----------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -86,6 +87,14 @@ def sources(names: Iterable[str], *ends: str) -> Iterator[str]:
         *folders, last = name.split("/")
         if last.endswith(ends) and not any(map(LEFT_OUT.fullmatch, folders)):
             yield name
+
+
+def parsed(text: str) -> ast.Module:
+    """Empty where it is no Python."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module([], [])
 
 
 def quoted(text: str) -> str:

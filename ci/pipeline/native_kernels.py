@@ -18,6 +18,7 @@ from kernelgate.ci.pipeline.found_kernels import (
     FoundKernel,
     Read,
     Skipped,
+    parsed,
     quoted,
     sources,
 )
@@ -55,6 +56,7 @@ def find(names: Sequence[str], read: Read, torch: str) -> Iterator[Finding]:
             arguments, results = found
             if not any(one.kind == "tensor" for one in arguments):
                 continue  # no kernel, such as a version's number
+            whole = "\n".join(texts[one] for one in (own.sources if own else (file,)) if one in texts)
             yield FoundKernel(
                 name=name,
                 how=how,
@@ -64,7 +66,7 @@ def find(names: Sequence[str], read: Read, torch: str) -> Iterator[Finding]:
                 build=_build(own, file, texts, torch),
                 arguments=tuple(one for one in arguments if one.default is None),
                 results=results,
-                dtypes=_dtypes(texts[one] for one in (own.sources if own else (file,)) if one in texts),
+                dtypes=tuple(one for one, words in DTYPES if re.search(words, whole)) or ("fp16", "bf16"),
             )
 
 
@@ -168,11 +170,6 @@ def _names(count: int) -> tuple[str, ...]:
     return ("out",) if count == 1 else tuple(f"out{number}" for number in range(count))
 
 
-def _dtypes(texts: Iterator[str]) -> tuple[str, ...]:
-    whole = "\n".join(texts)
-    return tuple(name for name, words in DTYPES if re.search(words, whole)) or ("fp16", "bf16")
-
-
 def _build(own: Build | None, file: str, texts: Mapping[str, str], torch: str) -> Build:
     missing = f"which sources belong to {file}? No setup.py here names it"
     build = own or Build(f'Extension("{file}")', (file,), (missing,))
@@ -200,10 +197,7 @@ def extensions(names: Sequence[str], read: Read) -> tuple[Build, ...]:
 
 
 def _of_file(name: str, text: str, names: Sequence[str]) -> Iterator[Build]:
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return
+    tree = parsed(text)
     reader = _Reader(tree, posixpath.dirname(name), names)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in EXTENSIONS:

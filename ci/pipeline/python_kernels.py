@@ -20,6 +20,7 @@ from kernelgate.ci.pipeline.found_kernels import (
     FoundKernel,
     Read,
     Skipped,
+    parsed,
     quoted,
     sources,
 )
@@ -52,17 +53,9 @@ class Module:
                 yield from ((one, node) for one in node.body if isinstance(one, Function))
 
 
-def parsed(name: str, read: Read) -> Module | None:
-    """None where it is no Python."""
-    try:
-        return Module(name, ast.parse(read(name)))
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-
-
 def modules(names: Sequence[str], read: Read) -> list[Module]:
     """What has to do with Triton."""
-    return [one for name in sources(names, ".py") if "triton" in read(name) and (one := parsed(name, read))]
+    return [Module(name, parsed(read(name))) for name in sources(names, ".py") if "triton" in read(name)]
 
 
 def find(every: Sequence[Module], names: Sequence[str]) -> Iterator[Finding]:
@@ -242,8 +235,8 @@ def tasks(names: Sequence[str], read: Read) -> Iterator[FoundKernel]:
 def _task(name: str, benchmarks: Sequence[Any], names: Sequence[str], read: Read) -> FoundKernel:
     folder = posixpath.dirname(name)
     reference = posixpath.join(folder, "reference.py")
-    module = parsed(reference, read) if reference in names else None
-    defined = (one for one in (module.tree.body if module else ()) if isinstance(one, Function))
+    tree = parsed(read(reference) if reference in names else "")
+    defined = (one for one in tree.body if isinstance(one, Function))
     oracle = next((one for one in defined if one.name == "ref_kernel"), None)
     copied = quoted(f'cp {folder or "."}/*.py "$KERNELGATE_OUT"')
     listed = (_case(one) for one in benchmarks if isinstance(one, dict))
