@@ -68,18 +68,17 @@ def build(
     if card_file is not None:
         (folder / "card").mkdir()
         shutil.copyfile(card_file, folder / "card" / f"{card}.py")
-    manifest = Manifest(
-        card=card,
-        namespace=namespace,
-        sha=None,
-        targets=(),
-        key=f"{namespace}-{hashlib.sha256(code.encode()).hexdigest()}",
-        seconds=0.1,
-        sha256=hashlib.sha256((folder / "kernel.so").read_bytes()).hexdigest(),
-        card_sha256=hashlib.sha256(card_file.read_bytes()).hexdigest() if card_file else None,
-        kernels=(),
-    )
-    (folder / "library.json").write_text(manifest.model_copy(update=fields).model_dump_json())
+        fields = {"card_sha256": hashlib.sha256(card_file.read_bytes()).hexdigest()} | fields
+    digest = hashlib.sha256((folder / "kernel.so").read_bytes()).hexdigest()
+    return _described(folder, namespace, code, card=card, sha256=digest, **fields)
+
+
+def _described(folder: Path, namespace: str, code: str, **fields: Any) -> Library:
+    """The library in a folder, once its manifest is there, too."""
+    key = f"{namespace}-{hashlib.sha256(code.encode()).hexdigest()}"
+    known = {"namespace": namespace, "sha": None, "targets": (), "key": key, "seconds": 0.1, "kernels": ()}
+    manifest = Manifest(**{**known, **fields})
+    (folder / "library.json").write_text(manifest.model_dump_json())
     return library.read(folder)
 
 
@@ -97,20 +96,8 @@ def package(folder: Path, name: str, code: str, card: str, operators: tuple[str,
     (folder / "package").mkdir(parents=True)
     (folder / "cache").mkdir()
     (folder / "package" / f"{name}.py").write_text(code, encoding="utf-8")
-    manifest = Manifest(
-        card=card,
-        kind="package",
-        namespace=name,
-        operators=operators,
-        sha=None,
-        targets=(),
-        key=f"{name}-{hashlib.sha256(code.encode()).hexdigest()}",
-        seconds=0.1,
-        sha256=library.content_digest(folder, "package"),
-        kernels=(),
-    )
-    (folder / "library.json").write_text(manifest.model_dump_json())
-    return library.read(folder)
+    digest = library.content_digest(folder, "package")
+    return _described(folder, name, code, card=card, kind="package", operators=operators, sha256=digest)
 
 
 def run(path: str, namespace: str) -> None:

@@ -6,6 +6,7 @@ import secrets
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -78,14 +79,7 @@ class SubmitAnswer:
 @click.option("--dry-run", is_flag=True, help="Print both scripts, and submit nothing.")
 @answers(SubmitAnswer, "Print one JSON object: the folder, both `scripts`, and the jobs' numbers.")
 def submit(
-    base: str,
-    head: str,
-    shards: int,
-    gpu: str | None,
-    partition: str | None,
-    seed: int | None,
-    output: Path | None,
-    dry_run: bool,
+    base: str, head: str, gpu: str | None, seed: int | None, output: Path | None, dry_run: bool, **asked: Any
 ) -> Answered:
     """Measure two commits on a Slurm cluster, in shards; then merge, judge and write the comment.
 
@@ -99,19 +93,18 @@ def submit(
     folder = (output or Path("out") / f"slurm-{head[:12]}").absolute()
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} holds an earlier submission: name a new folder with --output")
-    asked = slurm.Submission(
+    whole = slurm.Submission(
         kernelgate=(sys.executable, "-m", "kernelgate.ci.commands.cli"),
         repository=repo,
         output=folder,
         base=base,
         head=head,
         seed=secrets.randbelow(2**31) if seed is None else seed,
-        shards=shards,
         gpu=gpu,
-        partition=partition,
         times=options.stored_times(policy.load(), gpu, repo),
+        **asked,
     )
-    scripts = {slurm.ARRAY: asked.array_script(), slurm.MERGE: asked.merge_script()}
+    scripts = {slurm.ARRAY: whole.array_script(), slurm.MERGE: whole.merge_script()}
     if dry_run:
         return Answered(SubmitAnswer(str(folder), scripts, None, None), "\n".join(scripts.values()))
     files.try_folder(folder)

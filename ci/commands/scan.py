@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -34,16 +35,7 @@ SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 @with_rules(presets=True)
 @answers(ScanAnswer)
 @click.option("--out", type=OUTPUT_FOLDER, default=Path("out/scan"), show_default=True, help="For the results.")
-def scan(
-    since: str,
-    budget: str,
-    case: str | None,
-    from_cards: Path | None,
-    rounds: int,
-    seed: int | None,
-    rules: Policy,
-    out: Path,
-) -> Answered:
+def scan(since: str, budget: str, from_cards: Path | None, rules: Policy, out: Path, **measuring: Any) -> Answered:
     """Find the commits that made a kernel slower or faster since a date, by measuring them.
 
     Builds the commits that touch the kernel, with the cards of this checkout or of --cards, and times them beside each
@@ -52,26 +44,27 @@ def scan(
 
     Exit codes: 0 none made the case slower, 1 one did, 3 it could not be told or could not run, 64 usage.
     """
-    repo, budget_s = git.root(Path.cwd()), _seconds(budget)
+    repo = git.root(Path.cwd())
+    named = re.fullmatch(r"0*([1-9]\d*)([smh])", budget)
+    if named is None:
+        raise UsageError(f"--budget {budget}: write a time such as 90s, 30m or 2h")
+    budget_s = int(named[1]) * SECONDS[named[2]]
     folder = from_cards or repo / cards.FOLDER
     if not folder.is_dir():
         raise KernelgateError(
             f"{folder} does not exist: write a card (`kernelgate init`), or name a folder with --cards"
         )
-    asked = Scan(repo, since, _ends(repo, since), folder, case, budget_s, rounds, seed)
+    asked = Scan(repo, since, _ends(repo, since), folder, budget_s=budget_s, **measuring)
     found = pipeline.run(asked, rules, out)
     report = reported.report(found)
-    files = {
-        "scan.json": shown(found) + "\n",
-        "scan.md": render.comment(report),
-        "scan.html": reported.page(found),
-    }
+    texts = {"json": shown(found) + "\n", "md": render.comment(report), "html": reported.page(found)}
+    files = {out / f"scan.{suffix}": text for suffix, text in texts.items()}
 
     def show() -> None:
         render.show(report, sys.stdout)
-        click.echo(f"Written: {', '.join(str(out / name) for name in files)}", err=True)
+        click.echo(f"Written: {', '.join(map(str, files))}", err=True)
 
-    return Answered(found, show, found.exit_code, {out / name: text for name, text in files.items()})
+    return Answered(found, show, found.exit_code, files)
 
 
 def _ends(repo: Path, since: str) -> tuple[str, str]:
@@ -92,10 +85,3 @@ def _ends(repo: Path, since: str) -> tuple[str, str]:
     if start == head:
         raise UsageError(f"--since {since}: no commit of this branch is that new; name an older date")
     return start, head
-
-
-def _seconds(budget: str) -> float:
-    named = re.fullmatch(r"(\d+)([smh])", budget)
-    if named is None or int(named[1]) == 0:
-        raise UsageError(f"--budget {budget}: write a time such as 90s, 30m or 2h")
-    return int(named[1]) * SECONDS[named[2]]

@@ -8,14 +8,10 @@ from kernelgate.bench.record import Build, Note, RunRecord, Side
 from kernelgate.ci.judge.cards import MEASURED_BEFORE
 
 
-class NotMeasuredError(KernelgateError):
-    """Why a group has to be measured itself."""
-
-
 def as_this_run(measured: RunRecord, number: int, base: Libraries, head: Libraries) -> RunRecord:
     """The record of pull request `number` as the record of this run, whose libraries these are.
 
-    Raises NotMeasuredError where they are not the same code on both sides.
+    Raises KernelgateError where they are not the same code on both sides.
     """
     from kernelgate.bench.measure.run import run_identity
 
@@ -24,16 +20,14 @@ def as_this_run(measured: RunRecord, number: int, base: Libraries, head: Librari
     builds = [build_record(library, side, gpu) for side, made in sides for library in made.built.values()]
     theirs = {(one.card, one.side): one for one in measured.builds}
     if {(one.card, one.side) for one in builds} != theirs.keys():
-        raise NotMeasuredError(f"the record of #{number} is of other cards")
+        raise KernelgateError(f"the record of #{number} is of other cards")
     for ours in builds:
         if not _is_same(ours, theirs[ours.card, ours.side]):
-            raise NotMeasuredError(f"the {ours.side} of {ours.card} is not what was measured in #{number}")
+            raise KernelgateError(f"the {ours.side} of {ours.card} is not what was measured in #{number}")
     first_base, first_head = (next(iter(made.built.values())) for made in (base, head))
     run = run_identity(first_base, first_head)
     if run.version != measured.run.version:
-        raise NotMeasuredError(
-            f"kernelgate {measured.run.version or '?'} measured #{number}, and this is {run.version}"
-        )
+        raise KernelgateError(f"kernelgate {measured.run.version or '?'} measured #{number}, and this is {run.version}")
     taken = ("id", "event", "pull_request", "repository", "base_sha", "head_sha", "run_id", "run_attempt")
     commits = {"base": run.base_sha, "head": run.head_sha}
     text = f"not timed again: base and head are the same machine code as measured in #{number}"

@@ -16,7 +16,7 @@ from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.github.fetch import record_of
 from kernelgate.ci.github.upsert import Stamp, state_line
 from kernelgate.ci.judge.cards import MEASURED_BEFORE
-from kernelgate.ci.pipeline.measured import NotMeasuredError, as_this_run
+from kernelgate.ci.pipeline.measured import as_this_run
 from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 from tests.fakes.github_server import event
@@ -104,7 +104,7 @@ def test_whatever_differs_is_measured(
     queued: Desk, tmp_path: Path, side: str, other: dict[str, Any], said: str
 ) -> None:
     measured(queued)
-    with pytest.raises(NotMeasuredError, match=said):
+    with pytest.raises(KernelgateError, match=said):
         taken(queued, tmp_path, **{side: other})
 
 
@@ -134,7 +134,7 @@ def test_what_another_release_measured_is_measured_again(
 ) -> None:
     measured(queued)
     monkeypatch.setattr("kernelgate.bench.measure.run.version_of", lambda _: "99.0")
-    with pytest.raises(NotMeasuredError, match=r"measured #104, and this is 99\.0"):
+    with pytest.raises(KernelgateError, match=r"measured #104, and this is 99\.0"):
         taken(queued, tmp_path)
 
 
