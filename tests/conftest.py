@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
+import runpy
 import shutil
 import signal
 import subprocess
@@ -88,11 +88,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("this machine has no NVIDIA GPU")
 
 
-def changed_files(since: str, root: Path = ROOT) -> list[str]:
+def changed_files(since: str) -> list[str]:
     """The files that commits since then changed, a commit or a time such as "1 day", and the working tree."""
     words = ["log", "--format=", "--name-only", f"--since={since}"] if " " in since else ["diff", "--name-only", since]
     asked = (words, ["diff", "--name-only", "HEAD"], ["ls-files", "--others", "--exclude-standard"])
-    run = (subprocess.run(["git", *one], cwd=root, check=True, capture_output=True, text=True) for one in asked)
+    run = (subprocess.run(["git", *one], cwd=ROOT, check=True, capture_output=True, text=True) for one in asked)
     return [line for done in run for line in done.stdout.splitlines()]
 
 
@@ -101,19 +101,12 @@ SHARED = (".ci/", "benchmarks/", "constraints.txt", "csrc/", "pyproject.toml", "
 
 
 def guarded(item: pytest.Item) -> list[str]:
-    """What a test is about: what it names, else of a slow one its package and what that uses; empty: it always runs."""
+    """What a test is about: what it names, else of a slow one its package and what that may import; empty: it always
+    runs, as does what lies directly in tests/bench or tests/ci, which is about several packages."""
     if named := [path for mark in item.iter_markers("guards") for path in mark.args]:
         return [*SHARED, *named]
     package = item.path.parent.relative_to(ROOT / "tests").as_posix().replace("/", ".")
-    return folders_below(package) if item.get_closest_marker("slow") else []
-
-
-def folders_below(package: str) -> list[str]:
-    """What the slow tests of a package rest on: it and all that it may import; empty for a folder that is none.
-
-    What lies directly in tests/bench or tests/ci is about several packages.
-    """
-    if package not in MAY_IMPORT or "." not in package:
+    if not item.get_closest_marker("slow") or package not in MAY_IMPORT or "." not in package:
         return []
     crossing = {name for name in CROSSING & MAY_IMPORT.keys() if package.startswith("ci.") and "." in name}
     names = {package, *MAY_IMPORT[package], *crossing}
@@ -160,38 +153,31 @@ def is_touched(guarded: Iterable[str], changed: Iterable[str]) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    grouped = [(item, item.path.relative_to(ROOT / "tests").as_posix()) for item in items]
+    def keep(chosen: list[pytest.Item]) -> None:
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+        items[:] = chosen
+
+    files = {item: item.path.relative_to(ROOT / "tests").as_posix() for item in items}
     if config.pluginmanager.hasplugin("xdist"):
-        for item, name in grouped:
-            if name in ONE_PROCESS:
-                item.add_marker(pytest.mark.xdist_group(name))
+        for item in items:
+            if files[item] in ONE_PROCESS:
+                item.add_marker(pytest.mark.xdist_group(files[item]))
     if since := config.getoption("--changed-since"):
         changed = changed_files(since)
-        idle = [item for item in items if (paths := guarded(item)) and not is_touched(paths, changed)]
-        config.hook.pytest_deselected(items=idle)
-        items[:] = [item for item in items if item not in set(idle)]
-        grouped = [(item, name) for item, name in grouped if item in set(items)]
+        keep([item for item in items if not (paths := guarded(item)) or is_touched(paths, changed)])
         if (seconds := config.getoption("--within")) is not None:
-            slow = [(item, name) for item, name in grouped if item.get_closest_marker("slow")]
-            asked = [
-                (item.nodeid, name, is_touched([f"tests/{name}", *set(guarded(item)) - set(SHARED)], changed))
-                for item, name in slow
-            ]
-            kept_in_time = taken(asked, seconds)
-            for item, _ in slow:
-                if item.nodeid not in kept_in_time:
+            own = {item: [f"tests/{files[item]}", *set(guarded(item)) - set(SHARED)] for item in items}
+            slow = [item for item in items if item.get_closest_marker("slow")]
+            in_time = taken([(item.nodeid, files[item], is_touched(own[item], changed)) for item in slow], seconds)
+            for item in slow:
+                if item.nodeid not in in_time:
                     item.add_marker(pytest.mark.skip(reason="left to the nightly run, since the time is spent"))
     if shard := config.getoption("--shard"):
         part, parts = map(int, shard.split("/"))
-        kept = set(share([name if name in ONE_PROCESS else item.nodeid for item, name in grouped], part, parts))
-        chosen = [(name if name in ONE_PROCESS else item.nodeid) in kept for item, name in grouped]
-        config.hook.pytest_deselected(items=[item for item, here in zip(items, chosen, strict=True) if not here])
-        items[:] = [item for item, here in zip(items, chosen, strict=True) if here]
-
-
-def share(names: Iterable[str], part: int, parts: int) -> list[str]:
-    """The part of these names, from 1, that one of several machines takes: neighbours cost alike, so they are dealt."""
-    return list(dict.fromkeys(names))[part - 1 :: parts]
+        units = {item: files[item] if files[item] in ONE_PROCESS else item.nodeid for item in items}
+        # Neighbours cost alike, so they are dealt.
+        dealt = set(list(dict.fromkeys(units.values()))[part - 1 :: parts])
+        keep([item for item in items if units[item] in dealt])
 
 
 @pytest.fixture(scope="session")
@@ -258,24 +244,13 @@ def reports_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def register_fake() -> Callable[[str], None]:
-    """fa_s512's function of that name; the package itself cannot be imported where it is not installed."""
-    spec = importlib.util.spec_from_file_location("fa_s512_fake", ROOT / "csrc" / "fa_s512" / "_fake.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    function: Callable[[str], None] = module.register_fake
-    return function
-
-
-@pytest.fixture(scope="session")
-def kernel(kernel_library: Library, register_fake: Callable[[str], None]) -> Any:
+def kernel(kernel_library: Library) -> Any:
     """The operators `forward` and `forward_out` of the working tree, ready to be called and traced."""
     from kernelgate.bench.kernel import operands  # here, because the tests of ci run without torch
 
     operators = operands.load(kernel_library)
-    register_fake(kernel_library.manifest.namespace)
+    fake = runpy.run_path(str(ROOT / "csrc" / "fa_s512" / "_fake.py"))  # the package need not be installed
+    fake["register_fake"](kernel_library.manifest.namespace)
     return operators
 
 
