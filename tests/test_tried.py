@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections import Counter
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -15,34 +13,20 @@ import pytest
 ROOT = Path(__file__).parent.parent
 TABLES = {"docs/security.md": "tests/attacks/tried.md", "docs/reliability.md": "tests/faults/tried.md"}
 """A page, and the table that it counts."""
+# One thing that was tried, or several that one test sweeps: how many, and which, where it sweeps others too.
 ROW = re.compile(
     r"^\| (?P<what>.+?)(?: \((?P<count>\d+)(?:: (?P<cases>.+))?\))? \| .+ \| `(?P<test>test_\w+)` \|$", re.M
 )
 COUNT = re.compile(r"^\| (?P<group>[A-Z][^|]+) \| (?P<count>\d+) \|", re.M)
 
 
-@dataclass(frozen=True)
-class Row:
-    """One thing that was tried, or several that one test sweeps: how many, and which, where it sweeps others too."""
-
-    what: str
-    test: str
-    count: int
-    cases: str
-
-
-def groups(table: str) -> dict[str, list[Row]]:
+def groups(table: str) -> dict[str, list[re.Match[str]]]:
     """{heading: the rows below it}."""
     _, *parts = re.split(r"^## (.+)$", (ROOT / table).read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return {
-        heading: [
-            Row(one["what"], one["test"], int(one["count"] or 0), one["cases"] or "") for one in ROW.finditer(text)
-        ]
-        for heading, text in zip(parts[::2], parts[1::2], strict=True)
-    }
+    return {heading: list(ROW.finditer(text)) for heading, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
-def rows(table: str) -> list[Row]:
+def rows(table: str) -> list[re.Match[str]]:
     return [row for group in groups(table).values() for row in group]
 
 
@@ -67,8 +51,8 @@ def test_each_row_names_a_test_that_exists(table: str) -> None:
     tried, known = rows(table), files()
     lines = (ROOT / table).read_text(encoding="utf-8").count("\n| ") - 2 * len(groups(table))
     assert len(tried) == lines, "each line of a table but its head is a row"
-    assert [row for row in tried if row.test not in known] == []
-    assert [key for key, count in Counter((row.what, row.test) for row in tried).items() if count > 1] == []
+    assert [row[0] for row in tried if row["test"] not in known] == []
+    assert len({(row["what"], row["test"]) for row in tried}) == lines, "a row stands twice"
 
 
 @pytest.mark.slow
@@ -76,7 +60,7 @@ def test_each_row_names_a_test_that_exists(table: str) -> None:
 def test_each_row_counts_the_cases_of_its_test(table: str) -> None:
     """A case that a sweep loses changes the table, so nobody drops one unseen."""
     tried, known = rows(table), files()
-    swept = {row.test for row in tried if row.count}
+    swept = {row["test"] for row in tried if row["count"]}
     chosen = sorted({str(path) for test in swept for path in known[test]})
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", *chosen], cwd=ROOT, capture_output=True, text=True
@@ -85,12 +69,12 @@ def test_each_row_counts_the_cases_of_its_test(table: str) -> None:
     cases: dict[str, dict[str, list[str]]] = {}
     for file, name, case in re.findall(r"^(\S+)::(test_\w+)\[(.*)\]$", done.stdout, re.MULTILINE):
         cases.setdefault(name, {}).setdefault(file, []).append(case)
-    wrong = [row for row in tried if row.count and not any(fits(row, there) for there in cases[row.test].values())]
+    wrong = [row[0] for row in tried if row["count"] and not any(fits(row, one) for one in cases[row["test"]].values())]
     assert wrong == [], "what each of these tests sweeps is not what its row says"
 
 
-def fits(row: Row, cases: list[str]) -> bool:
+def fits(row: re.Match[str], cases: list[str]) -> bool:
     """Whether a test has as many cases as its row counts; where the row names some and no "…" follows, these."""
-    if row.cases and not row.cases.endswith("…"):
-        return sum(case in row.cases for case in cases) >= row.count
-    return len(cases) == row.count
+    if row["cases"] and not row["cases"].endswith("…"):
+        return sum(case in row["cases"] for case in cases) >= int(row["count"])
+    return len(cases) == int(row["count"])

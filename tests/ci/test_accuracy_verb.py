@@ -49,8 +49,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def library(side: str, code: str, name: str) -> None:
-    folder = Path(side) / "third"
-    registered.build(folder, f"verb_{name}_{side}", code, "third")
+    registered.build(Path(side) / "third", f"verb_{name}_{side}", code, "third")
 
 
 @pytest.mark.parametrize(
@@ -62,12 +61,9 @@ def library(side: str, code: str, name: str) -> None:
     ],
     ids=["cut", "same", "raises"],
 )
-def test_the_verb_says_what_came_of_it(
-    head: str, code: int, says: str, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
-) -> None:
-    name = "".join(letter if letter.isalnum() else "_" for letter in request.node.name)
-    library("base", ROUNDED, name)
-    library("head", head, name)
+def test_the_verb_says_what_came_of_it(head: str, code: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    library("base", ROUNDED, f"ends_with_{code}")
+    library("head", head, f"ends_with_{code}")
     assert cli.run(["accuracy", "--seed", "1", *BOTH]) == code
     assert says in capsys.readouterr().out
     if code == 2:  # what --json prints, once

@@ -16,8 +16,6 @@ from tests import miniature
 CARD = miniature.SCALE_CARD.replace("    cases = [dict(N=64", "    cpu_cases = cases = [dict(N=65536")
 LOOP = "for (int64_t i = 0; i < x.numel(); ++i) {"
 AGAIN = f"for (int again = 0; again < 4; ++again) {LOOP}"
-
-
 FUZZED = CARD.replace("    def inputs", "    fuzz = dict(N=range(1, 300), dtype='fp32')\n\n    def inputs", 1)
 
 
@@ -29,13 +27,10 @@ def source(number: int, fault: str = "") -> str:
     return f"{text}\nvoid number_{number}() {{{' missing();' if fault == 'broken' else ''}}}\n"
 
 
-def commits(repo: Path, sources: list[str | None]) -> list[str]:
-    """One for each source; None changes something else."""
-    shas = []
-    for number, text in enumerate(sources):
-        files = {"README": f"{number}"} if text is None else {"csrc/scale.cpp": text}
-        shas.append(miniature.commit(repo, files))
-    return shas
+def commits(repo: Path, faults: list[str]) -> list[str]:
+    """One for each fault; the fourth changes something else."""
+    sources = [{"csrc/scale.cpp": source(number, fault)} for number, fault in enumerate(faults)]
+    return [miniature.commit(repo, files) for files in (*sources[:3], {"README": "4"}, *sources[4:])]
 
 
 @pytest.fixture
@@ -48,15 +43,10 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.slow
 def test_the_slow_commit_is_found_among_eight(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One of them does not compile, one gives wrong results, one crashes, one does not touch the kernel."""
-    faults = ["", "wrong", "crash", "", "", "broken", "slow", "slow"]
-    sources = [source(at, fault) for at, fault in enumerate(faults)]
-    shas = commits(repo, [*sources[:3], None, *sources[4:]])
-    code = cli.run(["bisect", shas[0], shas[7], "--rounds", "20", "--seed", "1", "--json", "--answer", "answer"])
-    said = capsys.readouterr()
-    assert said.out, said.err
-    found = json.loads(said.out)
+    shas = commits(repo, ["", "wrong", "crash", "", "", "broken", "slow", "slow"])
+    code, found, said = searched(capsys, shas[0], shas[7], "--rounds", "20", "--answer", "answer")
+    assert (code, found["found"]) == (0, "found"), said
     assert json.loads((repo / "answer").read_text("utf-8")) == found
-    assert (code, found["found"]) == (0, "found"), said.err
     assert found["culprits"] == [shas[5], shas[6]], "the one before it does not compile, and may be it as well"
     assert found["change_pct"] > 100
     assert "does not compile" in found["stepped_over"][shas[5]]
@@ -77,10 +67,8 @@ def searched(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict
 @pytest.mark.slow
 def test_the_commit_that_made_a_fuzz_case_fail(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Among eight, of which one does not compile and one crashes, which is another fault."""
-    faults = ["", "crash", "", "", "broken", "wrong", "wrong", "wrong"]
-    sources = [source(at, fault) for at, fault in enumerate(faults)]
     miniature.write(repo, {".ci/kernels/scale.py": FUZZED})
-    shas = commits(repo, [*sources[:3], None, *sources[4:]])
+    shas = commits(repo, ["", "crash", "", "", "broken", "wrong", "wrong", "wrong"])
     code, found, said = searched(capsys, "--fuzz", shas[0], shas[7])
     assert (code, found["found"], found["culprits"]) == (0, "found", [shas[4], shas[5]]), said
     assert (found["failed"], found["runs"]) == (20, 20)

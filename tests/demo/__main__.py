@@ -1,6 +1,6 @@
 """Five pull requests to the attention's CPU kernel, each built, fuzzed, timed and judged on this machine, and reported
-to a GitHub that lives in this process: `make demo`. What their authors would see ends in one page. An argument is a
-page whose table of promises is filled: `python -m tests.demo docs/proof.md`."""
+to a GitHub that lives in this process: `make demo`. .ci/proposals.toml has them. What their authors would see ends in
+one page. An argument is a page whose table of promises is filled: `python -m tests.demo docs/proof.md`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,9 +18,9 @@ from pathlib import Path
 from kernelgate.bench.build import archs
 from kernelgate.bench.core import files
 from kernelgate.ci.github import actions, client, fetch, prove, publish
+from kernelgate.ci.github.prove import Change
 from kernelgate.ci.policy import policy
 from tests.demo import page
-from tests.demo.changes import EVERY, FEWER, apply
 from tests.demo.page import Shown
 from tests.fakes.github_server import FakeGitHub, Pull
 from tests.miniature import commit, git, repository
@@ -38,6 +38,9 @@ sections = "ignore"
 limit = 6
 """
 """Nothing is asked of a description, and 6 processes fit into the time of a demo."""
+EVERY = prove.read(ROOT / prove.FILE)
+FEWER = (Change(file=".ci/kernels/attention.py", old=', case(512, 1, 4, "bf16")]', new="]"),)
+"""Two cases of three, so that it ends in time."""
 LABEL = "cpu"
 
 
@@ -69,6 +72,12 @@ def main() -> None:
     for path, text in made.items():
         files.write(path, text)
     print(f"Written in {time.monotonic() - begun:.0f} s: {FILE}")
+
+
+def apply(changes: Sequence[Change], tree: Path) -> None:
+    old = {one.file: (tree / one.file).read_text(encoding="utf-8") for one in changes}
+    for name, text in prove.changed(old, changes).items():
+        (tree / name).write_text(text, encoding="utf-8")
 
 
 def _begin(tree: Path) -> str:

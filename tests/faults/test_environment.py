@@ -14,7 +14,6 @@ import pytest
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.commands import cli
-from kernelgate.ci.commands import process_setup as surroundings
 
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "tests" / "data" / "comparisons" / "identical.json"
@@ -139,11 +138,6 @@ def test_a_cache_whose_name_no_message_can_hold_is_named(variable: str, monkeypa
     assert build_cache.cache_folder().parts[1] == "cäche"
 
 
-def test_a_temporary_folder_that_is_not_there_is_replaced(tmp_path: Path) -> None:
-    code, out, _ = ended("decide", "0.8", "1.0", TMPDIR=str(tmp_path / "gone"))
-    assert (code, bool(out)) == (0, True)
-
-
 def test_a_failure_note_that_cannot_be_written_is_a_second_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -154,9 +148,3 @@ def test_a_failure_note_that_cannot_be_written_is_a_second_sentence(
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("kernelgate: /dev/null/run.json cannot be written: ")
     assert second.startswith(f"kernelgate: no note of this failure: {tmp_path}/file/note.json cannot be written: ")
-
-
-def test_descriptors_that_are_open_stay_as_they_are() -> None:
-    before = os.fstat(1), os.fstat(2)
-    surroundings.open_descriptors()
-    assert (os.fstat(1), os.fstat(2)) == before
