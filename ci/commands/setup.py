@@ -128,13 +128,13 @@ def _made(at: Place, kept: KeptSettings, agreed: Callable[[], bool]) -> Iterator
         now = setting.read()
         if holds(now, setting.wanted):
             continue
-
-        def keep(name: str = setting.name, now: Json | None = now) -> None:
+        asked = _asked(setting, now, setting.wanted, agreed)
+        if asked.changed:
             # The first one counts, and is written before anything is changed.
-            before.setdefault(name, now)
+            before.setdefault(setting.name, now)
             write_kept(kept.model_copy(update={"before": before}))
-
-        yield _changed(setting, now, setting.wanted, agreed, keep)
+            setting.change(setting.wanted)
+        yield asked
 
 
 def _restored(at: Place, kept: KeptSettings, agreed: Callable[[], bool]) -> Iterator[SettingAnswer]:
@@ -144,27 +144,21 @@ def _restored(at: Place, kept: KeptSettings, agreed: Callable[[], bool]) -> Iter
         setting, then = known.get(name), kept.before[name]
         now = setting.read() if setting else None
         if setting and now != then:
-            done = _changed(setting, now, then, agreed)
-            yield done
-            if not done.changed:
+            asked = _asked(setting, now, then, agreed)
+            if asked.changed:
+                setting.change(then)
+            yield asked
+            if not asked.changed:
                 continue
         del before[name]
         write_kept(kept.model_copy(update={"before": before}))
 
 
-def _changed(
-    setting: Setting,
-    now: Json | None,
-    then: Json | None,
-    agreed: Callable[[], bool],
-    first: Callable[[], None] = lambda: None,
-) -> SettingAnswer:
+def _asked(setting: Setting, now: Json | None, then: Json | None, agreed: Callable[[], bool]) -> SettingAnswer:
+    """Shows a change, and asks whether it is to be made."""
     was, will_be = visible(shown(now, then or {}), 2000), visible(shown(then, now or {}), 2000)
     click.echo(f"{setting.name}\n  is:      {was}\n  will be: {will_be}", err=True)
-    if changed := agreed():
-        first()
-        setting.change(then)
-    return SettingAnswer(setting.name, was, will_be, changed)
+    return SettingAnswer(setting.name, was, will_be, changed=agreed())
 
 
 def _said(told: SetupAnswer, repository: str, undo: bool) -> str:

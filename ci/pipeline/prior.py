@@ -81,8 +81,20 @@ def nights(say: Callable[[str], None]) -> Callable[[RunRecord], NightsByCase]:
     page = site if is_address(site) else ""
 
     def asked(record: RunRecord) -> NightsByCase:
+        found, gpu = {}, record.environment.device.name or ""
         try:
-            return _nights(Path(where), record, page)
+            from kernelgate.ci.history import database, past
+            from kernelgate.ci.history.facts import CaseName
+            from kernelgate.ci.report.dashboard import page_id
+
+            with database.opened(Path(where)) as opened, database.reading(opened) as connection:
+                for case in record.cases:
+                    name = CaseName(record.run.repository or "", case.key.card, case.key.id, gpu)
+                    if known := past.last_times(connection, name):
+                        days, times_us = zip(*known, strict=True)
+                        address = f"{page}/series/{page_id(astuple(name))}.html" if page else None
+                        found[case.key] = CaseNights(times_us, days[0], days[-1], address)
+            return found
         except ModuleNotFoundError as error:
             say(lacks(error))
         except (KernelgateError, OSError) as error:
@@ -90,19 +102,3 @@ def nights(say: Callable[[str], None]) -> Callable[[RunRecord], NightsByCase]:
         return {}
 
     return asked
-
-
-def _nights(index: Path, record: RunRecord, site: str) -> NightsByCase:
-    from kernelgate.ci.history import database, past
-    from kernelgate.ci.history.facts import CaseName
-    from kernelgate.ci.report.dashboard import page_id
-
-    found, gpu = {}, record.environment.device.name or ""
-    with database.opened(index) as opened, database.reading(opened) as connection:
-        for case in record.cases:
-            name = CaseName(record.run.repository or "", case.key.card, case.key.id, gpu)
-            if known := past.last_times(connection, name):
-                days, times_us = zip(*known, strict=True)
-                address = f"{site}/series/{page_id(astuple(name))}.html" if site else None
-                found[case.key] = CaseNights(times_us, days[0], days[-1], address)
-    return found
