@@ -1,4 +1,4 @@
-"""`kernelgate`: the list of its commands, and how an error or a command's answer becomes an exit code.
+"""`kernelgate`: the list of its commands, what they need of their process, and how what ended one becomes an exit code.
 
 A command's file is loaded when the command is called, so that `kernelgate --help` answers at once.
 """
@@ -6,7 +6,10 @@ A command's file is loaded when the command is called, so that `kernelgate --hel
 from __future__ import annotations
 
 import contextlib
+import io
+import mmap
 import os
+import resource
 import sys
 from importlib import import_module
 from keyword import iskeyword
@@ -14,16 +17,16 @@ from keyword import iskeyword
 import click
 
 from kernelgate.bench.core.errors import KernelgateError, OutputError
-from kernelgate.ci.commands import exit_codes, process_setup
+from kernelgate.ci.commands import exit_codes
 
 SECTIONS = {
     "Start here": {
         "try": ("local", "Compare any two commits of any clone, with nothing committed."),
         "pr": ("local", "Do locally what a pull request gets: build, fuzz, time, judge, comment."),
         "setup": ("setup", "Set up a repository on GitHub, and undo it."),
-        "prove": ("demo", "Open pull requests whose verdict is known on GitHub, and look what came of them."),
+        "prove": ("setup", "Open pull requests whose verdict is known on GitHub, and look what came of them."),
         "init": ("init", "Write cards, workflows and policy for the kernels that a repository has."),
-        "demo": ("demo", "Show five pull requests to the included kernel, from the push to the comment."),
+        "demo": ("setup", "Show five pull requests to the included kernel, from the push to the comment."),
         "doctor": ("local", "Say whether this machine is fit to measure, and how to make it so."),
         "cards": ("measure", "List the cards in .ci/kernels, and check them."),
     },
@@ -68,6 +71,8 @@ SECTIONS = {
     },
 }
 """The commands: for each the file below ci/commands that has it, and its line in --help."""
+MEMORY = 256 << 20
+"""Bytes of address space that judging a record takes, of libraries mostly."""
 
 
 class Commands(click.Group):
@@ -98,10 +103,37 @@ def cli() -> None:
 
 def main() -> None:
     """The `kernelgate` command. Whatever ends it is said in a sentence, never as a traceback."""
-    process_setup.open_descriptors()
-    process_setup.take_any_character()
+    open_descriptors()
+    take_any_character()
     exit_codes.stop_on_signals()
     sys.exit(run(sys.argv[1:]))
+
+
+def open_descriptors() -> None:
+    """Stands something in for standard streams that are closed, so that no file of ours becomes one of them."""
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(handle, True)
+    os.close(handle)
+
+
+def take_any_character() -> None:
+    """Where the terminal or the locale is ASCII, text goes out as UTF-8; what cannot be encoded, as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            ascii_alone = stream.encoding.lower() in ("ascii", "ansi_x3.4-1968", "us-ascii", "646")
+            stream.reconfigure(encoding="utf-8" if ascii_alone else None, errors="backslashreplace")
+
+
+def require_memory() -> None:
+    """Raises KernelgateError where there is too little: OpenBLAS would end the process with 1, as a regression does."""
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each of them maps 80 MB
+    try:
+        mmap.mmap(-1, MEMORY).close()
+    except OSError:
+        raise KernelgateError(
+            f"this process may not use {MEMORY >> 20} MiB of memory: allow it 1 GiB (ulimit -v)"
+        ) from None
 
 
 def run(arguments: list[str]) -> int:
@@ -111,7 +143,7 @@ def run(arguments: list[str]) -> int:
     what people typed, which then never meets a shell.
     """
     try:
-        process_setup.require_memory()
+        require_memory()
         code = cli.main(arguments, prog_name="kernelgate", standalone_mode=False, auto_envvar_prefix="KERNELGATE")
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -13,7 +13,7 @@ import click
 from kernelgate.bench import record
 from kernelgate.bench.build import build as builder
 from kernelgate.bench.build.archs import only_gpu
-from kernelgate.bench.build.library import Library
+from kernelgate.bench.build.library import Library, folder_digest
 from kernelgate.bench.build.machine_code import Occupancy
 from kernelgate.bench.check import accuracy
 from kernelgate.bench.core import hardware
@@ -46,9 +46,10 @@ from kernelgate.ci.commands.options import (
 )
 from kernelgate.ci.explain import analyze as profiles
 from kernelgate.ci.explain.analyze import AnalysesAnswer
+from kernelgate.ci.github.actions import Step
 from kernelgate.ci.judge import static, verdict
 from kernelgate.ci.judge.static import StaticFinding
-from kernelgate.ci.pipeline import artifacts, prior
+from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
 
@@ -89,7 +90,9 @@ def build(ref: str | None, from_cards: Path | None, output: Path | None, time_li
         progress.say(builder.describe(library))
     for name, why in built.absent.items():
         progress.say(f"{name} is left out: {why}")
-    made = artifacts.export(built, output) if output else built
+    made = commit.export(built, output) if output else built
+    if output and (step := Step()).in_workflow:
+        step.output(digest=folder_digest(output))
     told = BuildAnswer(dict(made.built), dict(made.absent))
     return Answered(told, "\n".join(str(library.path) for library in made.built.values()))
 

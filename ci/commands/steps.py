@@ -30,7 +30,6 @@ from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.assemble import Trusted
 from kernelgate.ci.github.bisect import SearchKind
 from kernelgate.ci.github.client import GitHubError
-from kernelgate.ci.pipeline import artifacts as libraries
 from kernelgate.ci.pipeline import default_branch, measured, prior
 from kernelgate.ci.policy.policy import Policy
 
@@ -177,7 +176,7 @@ def reuse(base_sha: str | None) -> None:
         except GitHubError as error:
             step.warn(f"what the default branch compiled cannot be fetched: {error}")
             return
-        step.log(f"{libraries.take_over(found, step)} libraries of the default branch are in the cache")
+        step.log(f"{measured.take_over(found, step)} libraries of the default branch are in the cache")
 
 
 @workflow_step()

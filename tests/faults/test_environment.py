@@ -66,8 +66,8 @@ def test_a_report_goes_out_as_utf8_whatever_the_locale(locale: str) -> None:
 
 
 def test_output_that_takes_few_characters_shows_the_others_as_escapes() -> None:
-    code = "from kernelgate.ci.commands import process_setup as s; "
-    code += "s.take_any_character(); print('1 \\u00b5s \\u2754 \\udcff')"
+    code = "from kernelgate.ci.commands import cli; "
+    code += "cli.take_any_character(); print('1 \\u00b5s \\u2754 \\udcff')"
     for encoding, printed in (
         ("latin-1", "1 µs \\u2754 \\udcff\n".encode("latin-1")),
         ("ascii", "1 µs ❔ \\udcff\n".encode()),

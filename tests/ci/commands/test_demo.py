@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.ci.commands import cli, demo
+from kernelgate.ci.commands import cli, setup
 from tests.miniature import write
 
 
 def test_it_ends_as_the_demo_does_and_without_a_clone_says_where_that_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo, "ROOT", tmp_path)
+    monkeypatch.setattr(setup, "ROOT", tmp_path)
     assert cli.run(["demo"]) == 64
     assert "clone it, run `make env` there, then `make demo`" in capsys.readouterr().err
     for code in (0, 11):

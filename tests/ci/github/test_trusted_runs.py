@@ -12,7 +12,7 @@ from kernelgate.bench.build import build
 from kernelgate.ci.github import artifacts
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.artifacts import INDEX, INDEX_FILE, LIBRARIES, MAX_TAKEN, fetch_index, fetch_libraries
-from kernelgate.ci.pipeline.artifacts import take_over
+from kernelgate.ci.pipeline.measured import take_over
 from tests.ci.desk import Desk
 from tests.ci.github.test_untrusted_artifact import entry
 from tests.miniature import BINDING, CPU_FILES, compiled, write
