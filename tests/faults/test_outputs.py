@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -64,8 +64,9 @@ def test_every_output_is_known() -> None:
     assert {"build --output", "pr --out", "history site --output", "fuzz --corpus"} <= set(FOLDERS)
 
 
-@contextmanager
+@pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No repository; and nothing half written stays."""
     monkeypatch.chdir(tmp_path)
     yield
     assert not list(tmp_path.rglob(".kernelgate-*"))
@@ -74,65 +75,53 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 @pytest.mark.parametrize("verb", FILES)
 @pytest.mark.parametrize("fault", ["a folder in its place", "below a file", "no folder can be made", "a full disk"])
 def test_a_file_that_has_no_place_stops_a_verb_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: str, fault: str
+    capsys: pytest.CaptureFixture[str], verb: str, fault: str
 ) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "file").write_text("of the last run", encoding="utf-8")
+    Path("folder").mkdir()
+    Path("file").write_text("of the last run", encoding="utf-8")
     path, why = {
         "a folder in its place": (Path("folder"), "it is a folder"),
-        "below a file": (Path("file/run.json"), f"{tmp_path}/file is no folder"),
+        "below a file": (Path("file/run.json"), f"{Path.cwd()}/file is no folder"),
         "no folder can be made": (Path("/sys/no-such-folder/run.json"), ""),
         "a full disk": (Path("file"), "file too large"),
     }[fault]
-    with elsewhere(tmp_path, monkeypatch), full() if fault == "a full disk" else nullcontext():
+    with full() if fault == "a full disk" else nullcontext():
         said = refused(FILES[verb], path, capsys)
     assert said.startswith(f"kernelgate: {path} cannot be written: {why}")
-    assert sorted(one.name for one in tmp_path.iterdir()) in (["file", "folder"], ["file", "folder", "out"])
-    assert (tmp_path / "file").read_text(encoding="utf-8") == "of the last run"
+    assert {one.name for one in Path().iterdir()} - {"out"} == {"file", "folder"}
+    assert Path("file").read_text(encoding="utf-8") == "of the last run"
 
 
 @pytest.mark.parametrize("verb", FOLDERS)
 @pytest.mark.parametrize("fault", ["a file in its place", "below a file", "no folder can be made", "a full disk"])
 def test_a_folder_that_has_no_place_stops_a_verb_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: str, fault: str
+    capsys: pytest.CaptureFixture[str], verb: str, fault: str
 ) -> None:
-    (tmp_path / "file").touch()
+    Path("file").touch()
     path = {
         "a file in its place": Path("file"),
         "below a file": Path("file/out"),
         "no folder can be made": Path("/sys/no-such-folder"),
         "a full disk": Path("out"),
     }[fault]
-    with elsewhere(tmp_path, monkeypatch), full() if fault == "a full disk" else nullcontext():
+    with full() if fault == "a full disk" else nullcontext():
         said = refused(FOLDERS[verb], path, capsys)
     assert said.startswith(f"kernelgate: {path} cannot be written: ")
 
 
-def test_a_pr_that_cannot_start_keeps_the_last_comment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_pr_that_cannot_start_keeps_the_last_comment(capsys: pytest.CaptureFixture[str]) -> None:
     Path("out").mkdir()
     for name in (local.RECORD, local.COMMENT, local.PAGE):
         (Path("out") / name).write_text("of the last run", encoding="utf-8")
     assert cli.run(["pr"]) == 3
     assert "is not a git repository that can be read" in capsys.readouterr().err
-    assert {path.read_text() for path in Path("out").iterdir()} == {"of the last run"}
-    assert len(list(Path("out").iterdir())) == 3
+    assert [path.read_text() for path in Path("out").iterdir()] == ["of the last run"] * 3
 
 
-def test_a_record_that_cannot_be_added_to_stops_a_verb_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_record_that_cannot_be_added_to_stops_a_verb_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     Path("run.json").write_text("{", encoding="utf-8")
-    for words in (
-        ["resources", "--record", "run.json"],
-        ["profile", "--record", "run.json"],
-        ["sanitize", "--record", "run.json"],
-        ["bench", "--fuzz", "run.json"],
-    ):
-        assert cli.run(words) == 3
+    for words in (["resources", "--record"], ["profile", "--record"], ["sanitize", "--record"], ["bench", "--fuzz"]):
+        assert cli.run([*words, "run.json"]) == 3
         assert "run.json is not a kernelgate.run/2 record" in capsys.readouterr().err
 
 
@@ -164,10 +153,9 @@ def test_commands_write_once_their_answer_was_printed() -> None:
 
 
 def test_a_result_is_said_although_its_file_cannot_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The disk fills up after it was tried. The page is written although the comment cannot be."""
-    monkeypatch.chdir(tmp_path)
     record.write(EXAMPLES["slower"]().record, Path("run.json"))
     write = files.write
 

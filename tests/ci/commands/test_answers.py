@@ -36,6 +36,11 @@ CALLS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
 def test_every_command_prints_json_of_a_schema() -> None:
     every = {name for name, _ in schema.commands(cli.cli)} - {"mcp", "schema", "demo"}  # the demo ends in a page
     steps = {"history next"}
@@ -55,14 +60,10 @@ def test_schema_lists_and_prints(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_answer_is_of_its_schema_and_the_exit_code_stays(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(ROOT)
     monkeypatch.setenv("KERNELGATE_CACHE", str(tmp_path / "cache"))
-
     plain = cli.run(words)
     capsys.readouterr()
-    code = cli.run([*words, "--json"])
-
-    assert code == plain
+    assert cli.run([*words, "--json"]) == plain
     command = "cache prune" if words[0] == "cache" else words[0]
     assert validated(command, capsys.readouterr().out)
 
@@ -70,7 +71,6 @@ def test_an_answer_is_of_its_schema_and_the_exit_code_stays(
 def test_a_fuzz_answer_holds_its_checks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     done = record.read(ROOT / RECORD).checks
     failed = (Check(kind="fuzz", card="c", status="failed", run=1, failed=1),)
-    monkeypatch.chdir(ROOT)
     for fuzzed, code in ((RunRecord(checks=done), 0), (RunRecord(checks=failed), 1)):
         monkeypatch.setattr(measuring, "fuzz", lambda *_, made=fuzzed: made)
         assert cli.run(["fuzz", "--json"]) == code
@@ -89,10 +89,7 @@ def test_a_blocked_change_answers_that_it_blocks(
 
 
 @pytest.mark.slow
-def test_measuring_verbs_answer_on_the_cpu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(ROOT)
+def test_measuring_verbs_answer_on_the_cpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "run.json")
     quick = ["--suite", "cpu", "--processes", "1", "--rounds", "5", "--alone"]
     for verb, asked in (("build", []), ("bench", [*quick, "-o", out]), ("doctor", []), ("resources", ["--alone"])):

@@ -180,14 +180,12 @@ SUBMIT = ["submit", "--slurm", "HEAD~1", "HEAD", "--shards", "4", "--seed", "1"]
 
 
 @pytest.mark.usefixtures("repository")
-def test_a_dry_run_prints_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_dry_run_prints_is_submitted_the_second_job_after_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run([*SUBMIT, "--dry-run", "-o", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().out.count("#!/bin/bash") == 2
     assert not any((tmp_path / "out").rglob("*"))  # the folder itself was tried, as every output is
-
-
-@pytest.mark.usefixtures("repository")
-def test_both_jobs_are_submitted_the_second_after_the_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program(tmp_path / "sbatch", f'#!/bin/bash\necho "$*" >>{tmp_path}/asked\necho "$(wc -l <{tmp_path}/asked)1;all"\n')
     assert run([*SUBMIT, "--json", "-o", str(tmp_path / "out")]) == 0
     answer = json.loads(capsys.readouterr().out)
@@ -202,23 +200,20 @@ def test_both_jobs_are_submitted_the_second_after_the_first(tmp_path: Path, caps
 
 
 @pytest.mark.usefixtures("repository")
-def test_what_slurm_refuses_is_said_in_its_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_slurm_refuses_is_said_in_its_words_and_that_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     refuses = "case $* in *afterany*) echo 'sbatch: error: no' >&2; exit 1 ;; esac; echo 5"
     program(tmp_path / "sbatch", f"#!/bin/bash\n{refuses}\n")
     assert run([*SUBMIT, "-o", str(tmp_path / "out")]) == 3
     said = capsys.readouterr().err
     assert "Slurm refused" in said
     assert "sbatch: error: no; job 5 measures all the same: `scancel 5` ends it" in said
-
-
-@pytest.mark.usefixtures("repository")
-def test_a_machine_without_slurm_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    (tmp_path / "sbatch").unlink()
     for tool in ("git", "bash"):
         (tmp_path / tool).symlink_to(shutil.which(tool) or tool)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert run([*SUBMIT, "-o", str(tmp_path / "out")]) == 3
+    assert run([*SUBMIT, "-o", str(tmp_path / "other")]) == 3
     assert "sbatch is not installed here: submit from a machine of the cluster" in capsys.readouterr().err
 
 
