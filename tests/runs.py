@@ -30,6 +30,20 @@ def process(samples_us: Mapping[str, Iterable[float]], role: Role = "paired", **
     return TimedProcess(Process(id="1", role=role), Timing(case="unnamed", samples_us=samples, **timing))
 
 
+def samples(rounds: int, **centres_us: float) -> dict[str, tuple[float, ...]]:
+    """Times that spread a little around each side's centre."""
+    return {
+        side: tuple(round(centre * (1 + 0.0002 * (index % 7 - 3)), 4) for index in range(rounds))
+        for side, centre in centres_us.items()
+    }
+
+
+def middle(timed: TimedCase, side: str) -> float | None:
+    """The median of the first process; None of a side that it did not time."""
+    times = timed.processes[0].samples_us.get(side)
+    return sorted(times)[len(times) // 2] if times else None
+
+
 def case(
     id_: str, processes: Iterable[TimedProcess] = (), axes: Axes | None = None, work: Work | None = None, **named: str
 ) -> TimedCase:

@@ -9,6 +9,7 @@ import sysconfig
 import tarfile
 import venv
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,11 @@ def site_packages(environment: Path) -> Path:
     return Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
 
 
+def ended(*words: str | Path, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
+    return subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """What the next commit would hold, so that nothing is written into the user's checkout."""
@@ -56,21 +62,11 @@ def python(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def pip(python: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
-        command = [python, "-m", "pip", "install", *OFFLINE, *words]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-
-    return run
-
-
-def run(python: Path, code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([python, "-I", "-c", code], cwd=cwd, capture_output=True, text=True, check=False)
+    return partial(ended, python, "-m", "pip", "install", *OFFLINE, cwd=tmp_path)
 
 
 def built_in_place(python: Path, checkout: Path) -> subprocess.CompletedProcess[str]:
-    words = [python, "setup.py", "build_ext", "--inplace"]
-    return subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+    return ended(python, "setup.py", "build_ext", "--inplace", cwd=checkout)
 
 
 def bare(tmp_path: Path) -> Path:
@@ -98,8 +94,7 @@ def test_a_wheel_holds_the_tool_alone_and_runs_beside_packages_of_its_names(
         (tmp_path / theirs).mkdir()
         (tmp_path / theirs / "__init__.py").write_text("raise SystemExit('theirs')\n", encoding="utf-8")
     record = ROOT / "tests" / "data" / "comparisons" / "slower_5pct.json"
-    words = [library.parents[2] / "bin" / "kernelgate", "report", record, "--html", "page.html"]
-    asked = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    asked = ended(library.parents[2] / "bin" / "kernelgate", "report", record, "--html", "page.html", cwd=tmp_path)
     assert asked.returncode == 0, asked.stderr
     assert "slower" in asked.stdout
     assert "<svg" in (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -114,14 +109,15 @@ def test_in_place_is_in_place(
     assert installed.returncode == 0, installed.stdout + installed.stderr
     assert not (tmp_path / "cache").exists()
     assert not list(checkout.rglob("*.so"))
-    imported = run(python, "import kernelgate.bench as b; print(b.__file__); import fa_s512", tmp_path)
+    code = "import kernelgate.bench as b; print(b.__file__); import fa_s512"
+    imported = ended(python, "-I", "-c", code, cwd=tmp_path)
     assert Path(imported.stdout.strip()).is_relative_to(checkout)
     assert "ImportError: fa_s512 is not compiled" in imported.stderr
     built = built_in_place(python, checkout)
     assert built.returncode == 0, built.stderr
     library = checkout / "csrc" / "fa_s512" / "kernel.so"
     assert built.stdout.splitlines()[-1] == f"{library} is there; import fa_s512 loads it"
-    computed = run(python, ATTENTION, tmp_path)
+    computed = ended(python, "-I", "-c", ATTENTION, cwd=tmp_path)
     assert computed.returncode == 0, computed.stderr
     assert Path(computed.stdout.strip()).parent == library.parent
 
@@ -132,10 +128,7 @@ def test_in_place_without_an_editable_install_says_how_to_import(checkout: Path,
     assert built.returncode == 0, built.stderr
     folder = checkout / "csrc"
     assert built.stdout.endswith(f"in an editable install (make env), or with PYTHONPATH={folder}\n")
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
-    computed = subprocess.run(
-        [python, "-c", ATTENTION], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    computed = ended(python, "-c", ATTENTION, cwd=tmp_path, PYTHONPATH=str(folder))
     assert computed.returncode == 0, computed.stderr
 
 
@@ -149,8 +142,7 @@ def test_a_bare_python_is_enough_to_install_and_building_in_place_says_what_it_l
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1].startswith("error: this Python lacks pydantic: run this with")
     assert "Traceback" not in refused.stderr
-    words = (python, "-I", "-m", "pip", "install", *OFFLINE, "--editable", checkout)
-    installed = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    installed = ended(python, "-I", "-m", "pip", "install", *OFFLINE, "--editable", checkout, cwd=tmp_path)
     assert installed.returncode == 0, installed.stdout + installed.stderr
 
 

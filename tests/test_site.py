@@ -3,11 +3,10 @@ with a keyboard, a screen reader or weak eyes can use it."""
 
 from __future__ import annotations
 
-import importlib.util
 import re
+import runpy
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,21 +14,11 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.fixture(scope="module")
-def rewritten() -> Callable[[str, str], str]:
-    spec = importlib.util.spec_from_file_location("site_of_docs", ROOT / "docs" / "site.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    function: Callable[[str, str], str] = module.rewritten
-    return function
-
-
 SOURCES = "https://github.com/kernelgate/kernelgate/blob/HEAD"
 
 
-def test_links_out_of_docs_lead_to_the_sources(rewritten: Callable[[str, str], str]) -> None:
+def test_links_out_of_docs_lead_to_the_sources() -> None:
+    rewritten = runpy.run_path(str(ROOT / "docs" / "site.py"))["rewritten"]
     for text, folder, found in (
         ("[a](docs/cards.md#axes)", "", "[a](cards.md#axes)"),
         ("![a](docs/pictures/page.webp)", "", "![a](pictures/page.webp)"),

@@ -36,15 +36,11 @@ def timed(card: Card, m: int, base_us: float | None, head_us: float) -> TimedCas
     sides: dict[str, float] = {"head": head_us, "reference": 1.25 * head_us}
     if base_us is not None:
         sides["base"] = base_us
-    samples = {
-        side: tuple(round(centre * (1 + 0.0002 * (index % 7 - 3)), 4) for index in range(ROUNDS))
-        for side, centre in sides.items()
-    }
     role: Any = "block" if base_us is None else "paired"
     compared = {side: Calls(compared=3) for side in sides if side != "reference"}
     return runs.case(
         f"m{m}_n4096_fp16",
-        [process(samples, role, inner_repeats=8, calls=compared) for _ in range(PROCESSES)],
+        [process(runs.samples(ROUNDS, **sides), role, inner_repeats=8, calls=compared) for _ in range(PROCESSES)],
         axes={"M": m, "N": 4096, "dtype": "fp16"},
         work=Work(flops=4.0 * m * 4096, bytes=4.0 * m * 4096),
         card=card.name,
@@ -54,7 +50,6 @@ def timed(card: Card, m: int, base_us: float | None, head_us: float) -> TimedCas
 
 def alone(one: TimedCase) -> CaseVerdict:
     """As the judge finds a case without a base."""
-    head, reference = (sorted(one.processes[0].samples_us[side])[ROUNDS // 2] for side in ("head", "reference"))
     why = "the head was measured alone"
     return CaseVerdict(
         card=one.case.card,
@@ -62,8 +57,8 @@ def alone(one: TimedCase) -> CaseVerdict:
         status=Status.ALONE,
         sentence=f"not compared: {why}",
         base_us=None,
-        head_us=head,
-        reference_us=reference,
+        head_us=runs.middle(one, "head"),
+        reference_us=runs.middle(one, "reference"),
         processes=PROCESSES,
         rounds=PROCESSES * ROUNDS,
         findings=(Finding("head_alone", why, disqualifies=True),),

@@ -73,10 +73,7 @@ def case(
 ) -> TimedCase:
     """A case whose samples spread a little around the medians that its verdict names."""
     head_us = base_us * (1 + change_pct / 100)
-    samples = {
-        side: tuple(round(centre * (1 + 0.0002 * (index % 7 - 3)), 4) for index in range(ROUNDS))
-        for side, centre in (("base", base_us), ("head", head_us), ("reference", base_us * 0.998))
-    }
+    times = runs.samples(ROUNDS, base=base_us, head=head_us, reference=base_us * 0.998)
     telemetry = Telemetry(sm_mhz=1710.0, memory_mhz=6251.0, temperature_c=61.0, power_w=70.5)
     known: dict[str, Any] = {
         "inner_repeats": 4,
@@ -88,7 +85,7 @@ def case(
     flops = 4.0 * b * 8 * s * s * 64 * (0.5 if causal else 1.0)
     return runs.case(
         case_id(s, b, dtype, causal),
-        [timed_process(samples, role, **known | (process or {})) for _ in range(PROCESSES)],
+        [timed_process(times, role, **known | (process or {})) for _ in range(PROCESSES)],
         axes={"S": s, "B": b, "H": 8, "D": 64, "dtype": dtype, "causal": causal},
         work=Work(flops=flops, bytes=4.0 * b * 8 * s * 64 * 2),
         label=f"S={s} B={b} H=8 {SHORT[dtype]}" + (" causal" if causal else ""),
@@ -112,10 +109,7 @@ def verdict_of(
     seen_pct: float | None = None,
     sentence: str = "",
 ) -> CaseVerdict:
-    first = timed.processes[0].samples_us
-    base, head, reference = (
-        sorted(first[side])[ROUNDS // 2] if side in first else None for side in ("base", "head", "reference")
-    )
+    base, head, reference = (runs.middle(timed, side) for side in ("base", "head", "reference"))
     certain = direction is not Direction.NONE
     low, high = change_pct - half_width, change_pct + half_width
     centres = [change_pct + share * 100 * half_width for share in SPREAD]
