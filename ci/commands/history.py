@@ -144,11 +144,9 @@ def add(places: Places, records: tuple[Path, ...]) -> Answered:
     _place_commits(archive.database)
     keep.add_sessions(archive, _sessions_of_checkout())
     known = len(records) - new - len(failed)
-    parts = [f"{counted(new, 'record')} added"]
-    parts += [f"{known} known already"] if known else []
-    parts += [f"{len(failed)} not added"] if failed else []
-    code = KernelgateError.exit_code if failed else 0
-    return Answered(facts.AddedRecords(new, known, failed), ", ".join(parts), code)
+    text = f"{counted(new, 'record')} added" + (f", {known} known already" if known else "")
+    text += f", {len(failed)} not added" if failed else ""
+    return Answered(facts.AddedRecords(new, known, failed), text, KernelgateError.exit_code if failed else 0)
 
 
 @history.command()

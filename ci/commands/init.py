@@ -22,7 +22,6 @@ TOOL = "kernelgate/kernelgate@v0"
 MOST_CARDS = 12
 """That are written unasked; of more kernels somebody names those that matter."""
 MOST_SKIPPED = 10
-OUT_OF_DATE, NO_KERNEL = 1, 2
 
 
 @dataclass(frozen=True)
@@ -67,20 +66,18 @@ def init(names: tuple[str, ...], check: bool, tool: str) -> Answered:
     wanted = adopt.files(repo, chosen)
     stale = tuple(adopt.out_of_date(repo, chosen, wanted)) if check else ()
     made = {} if check else adopt.missing(repo, wanted)
-    left = tuple(
-        adopt.open_points({name: made.get(name) or repo.read(name) for name in wanted if name.startswith(CARDS)})
-    )
+    cards = {name: made.get(name) or repo.read(name) for name in wanted if name.startswith(CARDS)}
     told = InitAnswer(
-        tuple(FoundAnswer(one.name, one.how, one.place) for one in kernels),
-        tuple(f"{one.place}: {one.text}" for one in every if isinstance(one, Skipped)),
-        tuple(made),
-        left,
-        stale,
-    )  # fmt: skip
+        kernels=tuple(FoundAnswer(one.name, one.how, one.place) for one in kernels),
+        skipped=tuple(f"{one.place}: {one.text}" for one in every if isinstance(one, Skipped)),
+        written=tuple(made),
+        left=tuple(adopt.open_points(cards)),
+        out_of_date=stale,
+    )
     files = {root / name: text for name, text in made.items()}
     for path in files:
         path.parent.mkdir(parents=True, exist_ok=True)
-    code = (OUT_OF_DATE if stale else 0) if check else 0 if kernels else NO_KERNEL
+    code = int(bool(stale)) if check else 0 if kernels else 2
     return Answered(told, _said(told, wanted, made, check, names), code, files)
 
 
@@ -112,15 +109,14 @@ def _said(
     lines += [f"  {one.name}: {one.how}, {one.place}" for one in told.kernels if not names or one.name in names]
     if told.skipped and not names:
         lines += ["without a card:", *(f"  {one}" for one in told.skipped[:MOST_SKIPPED])]
-        lines += (
-            [f"  and {len(told.skipped) - MOST_SKIPPED} more (--json lists all)"] if told.skipped[MOST_SKIPPED:] else []
-        )
+        if more := len(told.skipped[MOST_SKIPPED:]):
+            lines.append(f"  and {more} more (--json lists all)")
     lines += ["written:", *(f"  {name}" for name in made)] if made else []
     kept = [name for name in wanted if name not in made]
     lines += [f"left as they are: {', '.join(kept)}"] if kept else []
     if len(told.kernels) > MOST_CARDS and not names:
-        lines.append("no card is written of so many: name those that matter, such as: kernelgate init "
-                     f"{told.kernels[0].name}")  # fmt: skip
+        such = f"kernelgate init {told.kernels[0].name}"
+        lines.append(f"no card is written of so many: name those that matter, such as: {such}")
     elif told.left:
         lines += ["left to say:", *(f"  {one}" for one in told.left)]
         lines.append("then: kernelgate cards, and on a branch: kernelgate pr")

@@ -227,10 +227,7 @@ class _Reader:
         elif isinstance(node, ast.Name) and node.id not in seen:
             for value in self.values.get(node.id, ()):
                 yield from self.words(value, seen | {node.id})
-        elif isinstance(node, ast.List | ast.Tuple):
-            for one in node.elts:
-                yield from self.words(one, seen)
-        elif isinstance(node, ast.BinOp | ast.Call | ast.Starred | ast.IfExp | ast.ListComp):
+        elif isinstance(node, ast.List | ast.Tuple | ast.BinOp | ast.Call | ast.Starred | ast.IfExp | ast.ListComp):
             for child in ast.iter_child_nodes(node):
                 if isinstance(child, ast.expr):
                     yield from self.words(child, seen)

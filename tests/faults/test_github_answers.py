@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -59,12 +58,11 @@ def offered(desk: Desk, _: Path) -> object:
     return put(desk.bot, Offer("kernelgate/baseline-l4", (("b.json", b"{}"),), "Refresh", "Why.", HEAD_SHA))
 
 
-def admitted(desk: Desk, folder: Path) -> object:
-    event = {"pull_request": {"number": 1, "head": {"sha": HEAD_SHA, "repo": None}}}
-    (folder / "event.json").write_text(json.dumps(event), "utf-8")
-    told = {"GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": str(folder / "event.json")}
+def admitted(desk: Desk, _: Path) -> object:
+    desk.told({"pull_request": {"number": 1, "head": {"sha": HEAD_SHA, "repo": None}}})
     desk.github.approvals[77] = {plan.FORK_ENVIRONMENT: "maintainer"}
-    return plan.admit(desk.bot, Step({**desk.bot.step.environment, **told}), HEAD_SHA)
+    step = Step({**desk.bot.step.environment, "GITHUB_EVENT_NAME": "pull_request"})
+    return plan.admit(desk.bot, step, HEAD_SHA)
 
 
 def asked_for(desk: Desk, _: Path) -> object:

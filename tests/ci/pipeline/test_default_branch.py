@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -44,10 +43,9 @@ def test_a_pull_request_is_measured_where_it_brings_a_card(desk: Desk, files: li
     payload = event("pull_request.synchronize")
     payload["pull_request"] |= {"number": 1}
     payload["pull_request"]["head"]["sha"] = HEAD_SHA
-    Path("event.json").write_text(json.dumps(payload), "utf-8")
-    environment = desk.bot.step.environment | {"GITHUB_EVENT_PATH": "event.json"}  # type: ignore[operator]
+    desk.told(payload)
     rules = default_branch.rules(None)
-    found = plan(type(desk.bot.step)(environment), desk.bot, rules.measure)
+    found = plan(desk.bot.step, desk.bot, rules.measure)
     assert found.measure is measured
     if measured:
         return
