@@ -21,6 +21,8 @@ from kernelgate.bench.build.library import Library
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.kernel import commit
 from kernelgate.bench.system import supervise
+from kernelgate.ci.commands import cli
+from tests.called import EndsWith, Printed
 from tests.forked_reader import read_cards_in_forks
 from tests.test_architecture import CROSSING, MAY_IMPORT
 
@@ -235,6 +237,20 @@ def no_compiling(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(supervise, "run", others)
 
     return forbid
+
+
+@pytest.fixture
+def ends_with(capsys: pytest.CaptureFixture[str]) -> EndsWith:
+    """Calls `kernelgate` with these words, which must end with that exit code."""
+
+    def call(code: int, *words: object) -> Printed:
+        capsys.readouterr()
+        ended = cli.run([str(word) for word in words])
+        printed = Printed(*capsys.readouterr())
+        assert ended == code, printed.err
+        return printed
+
+    return call
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from kernelgate.ci.commands import cli
 from tests import registered
 from tests.bench.in_process import put_workers_in_threads
 from tests.bench.machine import CPU
+from tests.called import EndsWith
 
 BODY = """
 cases = [dict(M=64, N=64, dtype="bf16")]
@@ -61,16 +62,15 @@ def library(side: str, code: str, name: str) -> None:
     ],
     ids=["cut", "same", "raises"],
 )
-def test_the_verb_says_what_came_of_it(head: str, code: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:
-    library("base", ROUNDED, f"ends_with_{code}")
-    library("head", head, f"ends_with_{code}")
-    assert cli.run(["accuracy", "--seed", "1", *BOTH]) == code
-    assert says in capsys.readouterr().out
+def test_the_verb_says_what_came_of_it(head: str, code: int, says: str, ends_with: EndsWith) -> None:
+    library("base", ROUNDED, f"ended_{code}")
+    library("head", head, f"ended_{code}")
+    assert says in ends_with(code, "accuracy", "--seed", "1", *BOTH).out
     if code == 2:  # what --json prints, once
-        assert cli.run(["accuracy", "--seed", "1", "--json", *BOTH]) == code
-        assert [check.kind for check in record.from_json(capsys.readouterr().out).checks] == ["accuracy"]
-        assert cli.run(["accuracy", "--base-library", "base", "--head-library", "base"]) == 64
-        assert "it takes a card with cases for this machine and two libraries" in capsys.readouterr().err
+        made = record.from_json(ends_with(code, "accuracy", "--seed", "1", "--json", *BOTH).out)
+        assert [check.kind for check in made.checks] == ["accuracy"]
+        said = ends_with(64, "accuracy", "--base-library", "base", "--head-library", "base").err
+        assert "it takes a card with cases for this machine and two libraries" in said
 
 
 @pytest.mark.slow

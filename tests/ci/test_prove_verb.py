@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import prove
 from kernelgate.ci.github.upsert import Stamp, state_line
+from tests.called import EndsWith
 from tests.fakes.github_server import FakeGitHub
 from tests.workflows.documents import ROOT
 
@@ -57,13 +57,10 @@ def answering(hub: FakeGitHub, **other: tuple[str, str, str]) -> None:
     hub.fault("POST", ".*/dispatches", headers={"X-Answered": "yes"}, after=answer)
 
 
-def test_an_honest_github_keeps_every_promise_and_the_page_says_so(
-    hub: FakeGitHub, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_honest_github_keeps_every_promise_and_the_page_says_so(hub: FakeGitHub, ends_with: EndsWith) -> None:
     answering(hub)
     Path("proof.md").write_text(PAGE, encoding="utf-8")
-    assert kernelgate([*YES, "--page", "proof.md"]) == 0, capsys.readouterr().err
-    assert "6 promises kept, 0 broken" in capsys.readouterr().out
+    assert "6 promises kept, 0 broken" in ends_with(0, *YES, "--page", "proof.md").out
     record = json.loads(Path("proof-github.json").read_text(encoding="utf-8"))
     assert [one["name"] for one in record["promises"]] == list(HONEST)
     page = Path("proof.md").read_text(encoding="utf-8")
@@ -72,7 +69,7 @@ def test_an_honest_github_keeps_every_promise_and_the_page_says_so(
     assert page.startswith("# Real commits\n")
     assert page.endswith("More.\n")
     writes = hub.writes()
-    assert kernelgate(YES) == 0
+    ends_with(0, *YES)
     assert hub.writes() == writes, "what is open is looked at again"
 
 
@@ -86,12 +83,11 @@ def test_an_honest_github_keeps_every_promise_and_the_page_says_so(
     ],
 )
 def test_a_github_that_answers_wrongly_is_reported(
-    hub: FakeGitHub, capsys: pytest.CaptureFixture[str], name: str, instead: tuple[str, str, str], said: str
+    hub: FakeGitHub, ends_with: EndsWith, name: str, instead: tuple[str, str, str], said: str
 ) -> None:
     answering(hub, **{name: instead})
     Path("proof.md").write_text(PAGE, encoding="utf-8")
-    assert kernelgate([*YES, "--page", "proof.md"]) == 1
-    printed = capsys.readouterr()
+    printed = ends_with(1, *YES, "--page", "proof.md")
     assert f"5 promises kept, 1 broken: {name}" in printed.out
     told = printed.err.split(f"BROKEN: {EVERY.pulls[name].promise}\n")[1].splitlines()[0]
     assert said in told
@@ -100,11 +96,10 @@ def test_a_github_that_answers_wrongly_is_reported(
 
 
 def test_a_doubt_that_lasts_and_what_never_comes_are_broken_and_a_doubt_that_passes_is_waited_for(
-    hub: FakeGitHub, capsys: pytest.CaptureFixture[str]
+    hub: FakeGitHub, ends_with: EndsWith
 ) -> None:
     answering(hub, equal=("### ⚠️ Cannot tell", "action_required", ""), profile=("", "", ""))
-    assert kernelgate([*YES, "--wait", "0.001"]) == 1
-    assert "2 broken: equal, profile" in capsys.readouterr().out
+    assert "2 broken: equal, profile" in ends_with(1, *YES, "--wait", "0.001").out
     [held] = [one for one in hub.checks.values() if one["conclusion"] == "action_required"]
     [pull] = [one for one in hub.pulls.values() if one.head_ref.endswith("equal")]
     line, conclusion, label = HONEST["equal"]
@@ -114,13 +109,12 @@ def test_a_doubt_that_lasts_and_what_never_comes_are_broken_and_a_doubt_that_pas
         held["conclusion"], pull.labels = conclusion, [label]
 
     hub.fault("GET", f"/commits/{pull.head_sha}/check-runs", skip=1, headers={"X-Answered": "yes"}, before=again)
-    assert kernelgate([*YES, "--wait", "0.01"]) == 1
-    assert "1 broken: profile" in capsys.readouterr().out
+    assert "1 broken: profile" in ends_with(1, *YES, "--wait", "0.01").out
 
 
-def test_each_pull_request_has_its_change_and_a_base_that_leaves_a_gain(hub: FakeGitHub) -> None:
+def test_each_pull_request_has_its_change_and_a_base_that_leaves_a_gain(hub: FakeGitHub, ends_with: EndsWith) -> None:
     answering(hub)
-    assert kernelgate(YES) == 0
+    ends_with(0, *YES)
     assert {pull.base_ref for pull in hub.pulls.values()} == {prove.BASE}
     for path in EVERY.files:
         honest = (ROOT / path).read_bytes()
@@ -135,36 +129,28 @@ def test_each_pull_request_has_its_change_and_a_base_that_leaves_a_gain(hub: Fak
     assert hub.dispatches == [("profile.yml", {"ref": "main", "inputs": {"pull-request": str(slower), "gpu": "l4"}})]
 
 
-def test_undo_leaves_nothing_and_without_a_yes_nothing_is_done(
-    hub: FakeGitHub, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_undo_leaves_nothing_and_without_a_yes_nothing_is_done(hub: FakeGitHub, ends_with: EndsWith) -> None:
     other = hub.open_pull(head_ref="somebodys")
-    assert kernelgate(["prove", "--repo", REPOSITORY]) == 2
-    assert "open kernelgate-prove/slower" in capsys.readouterr().err
+    assert "open kernelgate-prove/slower" in ends_with(2, "prove", "--repo", REPOSITORY).err
     assert hub.writes() == []
     answering(hub, somebodys=HONEST["equal"])
-    assert kernelgate(YES) == 0, capsys.readouterr().err
+    ends_with(0, *YES)
     undo = ["prove", "--repo", REPOSITORY, "--undo"]
-    assert kernelgate(undo) == 2
+    ends_with(2, *undo)
     assert any(one.state == "open" for one in hub.pulls.values() if one is not other)
-    assert kernelgate([*undo, "--yes"]) == 0
+    ends_with(0, *undo, "--yes")
     assert set(hub.refs) == {"heads/main"}
     assert [one for one in hub.pulls.values() if one.state == "open"] == [other]
-    assert kernelgate([*undo, "--yes"]) == 0
-    assert "nothing to do" in capsys.readouterr().out
+    assert "nothing to do" in ends_with(0, *undo, "--yes").out
 
 
-def test_another_kernel_is_refused_before_anything_is_opened(
-    hub: FakeGitHub, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_kernel_is_refused_before_anything_is_opened(hub: FakeGitHub, ends_with: EndsWith) -> None:
     path = EVERY.files[0]
     hub.files["main", path] = b"another kernel"
-    assert kernelgate(YES) == 3
-    assert f"{path} has " in capsys.readouterr().err
+    assert f"{path} has " in ends_with(3, *YES).err
     assert hub.writes() == []
     prove.FILE.write_text("pulls = 3", encoding="utf-8")
-    assert kernelgate(YES) == 64
+    ends_with(64, *YES)
     Path("page.md").write_text("no table", encoding="utf-8")
     prove.FILE.write_bytes((ROOT / prove.FILE).read_bytes())
-    assert kernelgate([*YES, "--page", "page.md"]) == 64
-    assert "no table" in capsys.readouterr().err
+    assert "no table" in ends_with(64, *YES, "--page", "page.md").err

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.commands.setup import file_of
+from tests.called import EndsWith
 from tests.fakes import github_settings
 from tests.fakes.github_server import FakeGitHub
 from tests.fakes.github_settings import BEGIN
@@ -43,10 +43,9 @@ def left(hub: FakeGitHub) -> dict[str, Any]:
 
 
 def test_everything_is_set_once_and_the_second_time_there_is_nothing_to_do(
-    hub: FakeGitHub, capsys: pytest.CaptureFixture[str]
+    hub: FakeGitHub, ends_with: EndsWith
 ) -> None:
-    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 0, capsys.readouterr().err
-    said = capsys.readouterr()
+    said = ends_with(0, "setup", REPOSITORY, "--yes")
     assert "is:      default_workflow_permissions: write, can_approve_pull_request_reviews: no" in said.err
     assert "will be: default_workflow_permissions: read, can_approve_pull_request_reviews: yes" in said.err
     made = hub.settings["/actions/permissions/workflow"]
@@ -73,12 +72,11 @@ def test_everything_is_set_once_and_the_second_time_there_is_nothing_to_do(
     assert f"ORGANISATION=octo-org\nRUNNER_GROUP_ID={number}\nREPOSITORIES={REPOSITORY}" in said.out
 
     writes = hub.writes()
-    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 0
-    assert f"{REPOSITORY}: nothing to do" in capsys.readouterr().out
+    assert f"{REPOSITORY}: nothing to do" in ends_with(0, "setup", REPOSITORY, "--yes").out
     assert hub.writes() == writes
 
 
-def test_undo_restores_what_was_there_whatever_it_was(hub: FakeGitHub, capsys: pytest.CaptureFixture[str]) -> None:
+def test_undo_restores_what_was_there_whatever_it_was(hub: FakeGitHub, ends_with: EndsWith) -> None:
     """Among it what somebody had made under the same names."""
     forks = {"wait_timer": 30, "deployment_branch_policy": None, "reviewers": []}
     hub.settings["/environments/kernelgate-forks"] = forks
@@ -87,46 +85,41 @@ def test_undo_restores_what_was_there_whatever_it_was(hub: FakeGitHub, capsys: p
         hub.files["main", f".github/workflows/{name}"] = b"name: x"
     hub.settings["/pages"] = {"build_type": "legacy", "source": {"branch": "gh-pages", "path": "/"}}
     before, labels = copy.deepcopy(hub.settings), copy.deepcopy(hub.repository_labels)
-    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 0, capsys.readouterr().err
+    assert str(file_of(REPOSITORY)) in ends_with(0, "setup", REPOSITORY, "--yes").out
     assert hub.settings["/environments/kernelgate-forks"]["wait_timer"] == 30
     contexts = rules(hub)["kernelgate: required_status_checks"]["required_status_checks"]
     assert contexts == [{"context": "kernelgate verdict"}, {"context": "checks"}]
     assert hub.settings["/pages"]["build_type"] == "workflow"
-    assert str(file_of(REPOSITORY)) in capsys.readouterr().out
 
-    assert kernelgate(["setup", REPOSITORY, "--undo", "--yes"]) == 0, capsys.readouterr().err
+    ends_with(0, "setup", REPOSITORY, "--undo", "--yes")
     assert left(hub) == before
     assert {name: one["color"] for name, one in hub.repository_labels.items()} == {
         name: one["color"] for name, one in labels.items()
     }
     assert not file_of(REPOSITORY).exists()
-    assert kernelgate(["setup", REPOSITORY, "--undo"]) == 0
-    assert "nothing to do" in capsys.readouterr().out
+    assert "nothing to do" in ends_with(0, "setup", REPOSITORY, "--undo").out
 
 
-def test_without_a_yes_nothing_is_changed(hub: FakeGitHub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert kernelgate(["setup", REPOSITORY, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+def test_without_a_yes_nothing_is_changed(hub: FakeGitHub, ends_with: EndsWith) -> None:
+    told = json.loads(ends_with(0, "setup", REPOSITORY, "--json").out)
     assert {one["changed"] for one in told["changes"]} == {False}
     assert "runner group of octo-org" in {one["setting"] for one in told["changes"]}
     assert (hub.writes(), told["before"], hub.settings) == ([], None, BEGIN)
 
 
-def test_who_reviews_forks_already_stays_the_reviewer(hub: FakeGitHub) -> None:
+def test_who_reviews_forks_already_stays_the_reviewer(hub: FakeGitHub, ends_with: EndsWith) -> None:
     team = {"reviewers": [{"type": "User", "id": 7}]}
     hub.settings["/environments/kernelgate-forks"] = team
-    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 0
+    ends_with(0, "setup", REPOSITORY, "--yes")
     assert hub.settings["/environments/kernelgate-forks"] == team
 
 
-def test_a_person_gets_neither_a_merge_queue_nor_a_runner_group(
-    hub: FakeGitHub, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_person_gets_neither_a_merge_queue_nor_a_runner_group(hub: FakeGitHub, ends_with: EndsWith) -> None:
     hub.owner_type = "User"
-    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 0, capsys.readouterr().err
+    said = ends_with(0, "setup", REPOSITORY, "--yes").out
     assert not any(path.startswith("/runner-groups") for path in hub.settings)
     assert {name.partition(":")[0] for name in rules(hub)} == {"kernelgate"}
-    assert f"ORGANISATION=\nRUNNER_GROUP_ID=\nREPOSITORIES={REPOSITORY}" in capsys.readouterr().out
+    assert f"ORGANISATION=\nRUNNER_GROUP_ID=\nREPOSITORIES={REPOSITORY}" in said
 
 
 @pytest.mark.parametrize(
@@ -137,18 +130,17 @@ def test_a_person_gets_neither_a_merge_queue_nor_a_runner_group(
     ],
 )
 def test_a_right_that_is_missing_is_named_and_what_was_done_is_kept(
-    hub: FakeGitHub, capsys: pytest.CaptureFixture[str], lacks: str, right: str
+    hub: FakeGitHub, ends_with: EndsWith, lacks: str, right: str
 ) -> None:
     del hub.permissions[lacks]
-    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 3
-    said = capsys.readouterr().err.splitlines()[-1]
+    said = ends_with(3, "setup", REPOSITORY, "--yes").err.splitlines()[-1]
     assert said.startswith("kernelgate: ")
     assert said.endswith(f"the token needs {right}")
     done = file_of(REPOSITORY).exists()
     assert done == (lacks != "administration"), "the first of all needs it"
     hub.permissions[lacks] = "write"
-    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 0
-    assert kernelgate(["setup", REPOSITORY, "--undo", "--yes"]) == 0
+    ends_with(0, "setup", REPOSITORY, "--yes")
+    ends_with(0, "setup", REPOSITORY, "--undo", "--yes")
     assert left(hub) == BEGIN
 
 
@@ -164,18 +156,17 @@ def test_a_right_that_is_missing_is_named_and_what_was_done_is_kept(
     ids=["no name", "no repository", "no administrator", "no workflows", "another file"],
 )
 def test_what_keeps_it_from_beginning_is_one_sentence(
-    hub: FakeGitHub, capsys: pytest.CaptureFixture[str], words: list[str], change: Any, code: int, said: str
+    hub: FakeGitHub, ends_with: EndsWith, words: list[str], change: Any, code: int, said: str
 ) -> None:
     if change:
         change(hub)
-    assert kernelgate(["setup", *words, "--yes"]) == code
-    err = capsys.readouterr().err
+    err = ends_with(code, "setup", *words, "--yes").err
     assert (said in err, err.count("\n")) == (True, 1)
     assert hub.writes() == []
 
 
 def test_a_restriction_that_github_does_not_keep_is_an_error(
-    hub: FakeGitHub, capsys: pytest.CaptureFixture[str]
+    hub: FakeGitHub, ends_with: EndsWith
 ) -> None:
     """As where an organisation's plan has none: the group would admit every workflow."""
 
@@ -184,22 +175,20 @@ def test_a_restriction_that_github_does_not_keep_is_an_error(
         group["restricted_to_workflows"] = False
 
     hub.fault("POST", "/orgs/.*/runner-groups", headers={"X-Answered": "yes"}, after=forget)
-    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 3
     said = "runner group of octo-org: GitHub took the change, and keeps restricted_to_workflows: no"
-    assert said in capsys.readouterr().err
+    assert said in ends_with(3, "setup", REPOSITORY, "--yes").err
 
 
-def test_an_answer_that_was_lost_changes_nothing_twice(hub: FakeGitHub) -> None:
+def test_an_answer_that_was_lost_changes_nothing_twice(hub: FakeGitHub, ends_with: EndsWith) -> None:
     hub.fault("POST", "/rulesets", drop="after")
     hub.fault("POST", "/labels", drop="after")
-    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 0
+    ends_with(0, "setup", REPOSITORY, "--yes")
     names = [one["name"] for path, one in hub.settings.items() if path.startswith("/rulesets/")]
     assert sorted(names) == ["kernelgate", "kernelgate merge queue"]
 
 
-def test_what_the_organisation_forbids_is_said_at_once(hub: FakeGitHub, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_organisation_forbids_is_said_at_once(hub: FakeGitHub, ends_with: EndsWith) -> None:
     hub.fault("PUT", "/actions/permissions/workflow", times=9, status=409, message="Conflict")
-    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 3
     said = "workflow permissions: GitHub answers 409, as where the organisation forbids the setting"
-    assert said in capsys.readouterr().err
+    assert said in ends_with(3, "setup", REPOSITORY, "--yes").err
     assert hub.faults[0].times == 8, "it is not asked again"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.ci.commands import cli
+from tests.called import EndsWith
 
 ROOT = Path(__file__).parents[2]
 STORED = ROOT / "tests" / "data" / "baseline_h200.json"
@@ -20,33 +20,29 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_a_broken_baseline_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+def test_a_broken_baseline_is_named(tmp_path: Path, ends_with: EndsWith, kind: str) -> None:
     path = tmp_path / "baseline.json"
     path.write_bytes(BROKEN[kind])
     for verb in ("compare", "report"):
-        assert cli.run([verb, str(RECORD), "--baseline", str(path)]) == 3
-        printed = capsys.readouterr()
+        printed = ends_with(3, verb, RECORD, "--baseline", path)
         assert printed.out == ""
         assert printed.err.startswith(f"kernelgate: {path} is not a kernelgate.run/2 record: ")
         assert printed.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("kind", ["missing", "a folder"])
-def test_a_baseline_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+def test_a_baseline_that_cannot_be_read_is_named(tmp_path: Path, ends_with: EndsWith, kind: str) -> None:
     path = tmp_path if kind == "a folder" else tmp_path / "missing.json"
-    assert cli.run(["compare", str(RECORD), "--baseline", str(path)]) == 3
-    assert capsys.readouterr().err.startswith(f"kernelgate: {path}: cannot be read: ")
+    assert ends_with(3, "compare", RECORD, "--baseline", path).err.startswith(f"kernelgate: {path}: cannot be read: ")
 
 
-def test_a_baseline_of_another_gpu_judges_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_baseline_of_another_gpu_judges_nothing(tmp_path: Path, ends_with: EndsWith) -> None:
     path = tmp_path / "baseline.json"
     path.write_bytes(STORED.read_bytes().replace(b"H200", b"L4"))
-    assert cli.run(["compare", str(RECORD), "--baseline", str(path)]) == 3
-    assert "L4" in capsys.readouterr().out
+    assert "L4" in ends_with(3, "compare", RECORD, "--baseline", path).out
 
 
-def test_a_baseline_without_these_cases_judges_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_baseline_without_these_cases_judges_nothing(tmp_path: Path, ends_with: EndsWith) -> None:
     path = tmp_path / "baseline.json"
     path.write_text("{}", encoding="utf-8")
-    assert cli.run(["compare", str(RECORD), "--baseline", str(path)]) == 3
-    assert "Cannot be judged" in capsys.readouterr().out
+    assert "Cannot be judged" in ends_with(3, "compare", RECORD, "--baseline", path).out

@@ -13,7 +13,7 @@ import pytest
 
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.ci.commands import cli
+from tests.called import EndsWith
 
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "tests" / "data" / "comparisons" / "identical.json"
@@ -80,11 +80,10 @@ def test_output_that_takes_few_characters_shows_the_others_as_escapes() -> None:
 
 @pytest.mark.parametrize("columns", ["0", "1", "20", "no number"])
 def test_a_narrow_terminal_takes_nothing_away(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str
+    monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith, columns: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    assert cli.run(["decide", "0.8", "1.0"]) == 0
-    assert "Next: " in capsys.readouterr().out
+    assert "Next: " in ends_with(0, "decide", "0.8", "1.0").out
 
 
 def limited(what: int, most: int) -> Callable[[], None]:
@@ -139,12 +138,11 @@ def test_a_cache_whose_name_no_message_can_hold_is_named(variable: str, monkeypa
 
 
 def test_a_failure_note_that_cannot_be_written_is_a_second_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("KERNELGATE_FAILURE", str(tmp_path / "file" / "note.json"))
     monkeypatch.chdir(tmp_path)
-    assert cli.run(["resources", "--record", "/dev/null/run.json"]) == 74
-    first, second = capsys.readouterr().err.splitlines()
+    first, second = ends_with(74, "resources", "--record", "/dev/null/run.json").err.splitlines()
     assert first.startswith("kernelgate: /dev/null/run.json cannot be written: ")
     assert second.startswith(f"kernelgate: no note of this failure: {tmp_path}/file/note.json cannot be written: ")

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import command, plan
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.baseline_pr import Offer, put
@@ -22,6 +21,7 @@ from kernelgate.ci.github.plan import commit
 from kernelgate.ci.github.upsert import Stamp, put_comment, put_labels
 from kernelgate.ci.judge.gate import Label
 from kernelgate.ci.policy.policy import Measure
+from tests.called import EndsWith
 from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 from tests.fakes.github_server import FakeGitHub
@@ -160,13 +160,12 @@ def test_an_expired_token_is_said_to_be_one(desk: Desk, tmp_path: Path, method: 
 
 
 def test_the_verb_ends_with_a_sentence(
-    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
     for name, value in desk.bot.step.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("GITHUB_TOKEN", "ghs_expired")
-    assert kernelgate(["step", "fetch", "--run-id", "1", "-o", str(tmp_path / "in")]) == 3
-    said = capsys.readouterr().err.splitlines()
+    said = ends_with(3, "step", "fetch", "--run-id", "1", "-o", tmp_path / "in").err.splitlines()
     assert said == ["kernelgate: run: the token is expired or not valid (HTTP 401)"]
 
 

@@ -17,6 +17,7 @@ from kernelgate.bench.core.errors import OutputError
 from kernelgate.ci.commands import cli, schema
 from kernelgate.ci.commands.options import OutputPath
 from kernelgate.ci.pipeline import local
+from tests.called import EndsWith
 from tests.ci.report_examples import EXAMPLES
 from tests.disks import full
 
@@ -49,10 +50,9 @@ def outputs(is_folder: bool) -> dict[str, tuple[str, ...]]:
 FILES, FOLDERS = outputs(is_folder=False), outputs(is_folder=True)
 
 
-def refused(words: tuple[str, ...], path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+def refused(words: tuple[str, ...], path: Path, ends_with: EndsWith) -> str:
     """What is said in one line. There is no repository here, and no argument: whatever came first would be said."""
-    assert cli.run([*words, str(path)]) == 74
-    printed = capsys.readouterr()
+    printed = ends_with(74, *words, path)
     assert printed.out == ""
     (said,) = printed.err.splitlines()[-1:]
     assert str(path) in said
@@ -74,9 +74,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 @pytest.mark.parametrize("verb", FILES)
 @pytest.mark.parametrize("fault", ["a folder in its place", "below a file", "no folder can be made", "a full disk"])
-def test_a_file_that_has_no_place_stops_a_verb_at_once(
-    capsys: pytest.CaptureFixture[str], verb: str, fault: str
-) -> None:
+def test_a_file_that_has_no_place_stops_a_verb_at_once(ends_with: EndsWith, verb: str, fault: str) -> None:
     Path("folder").mkdir()
     Path("file").write_text("of the last run", encoding="utf-8")
     path, why = {
@@ -86,7 +84,7 @@ def test_a_file_that_has_no_place_stops_a_verb_at_once(
         "a full disk": (Path("file"), "file too large"),
     }[fault]
     with full() if fault == "a full disk" else nullcontext():
-        said = refused(FILES[verb], path, capsys)
+        said = refused(FILES[verb], path, ends_with)
     assert said.startswith(f"kernelgate: {path} cannot be written: {why}")
     assert {one.name for one in Path().iterdir()} - {"out"} == {"file", "folder"}
     assert Path("file").read_text(encoding="utf-8") == "of the last run"
@@ -94,9 +92,7 @@ def test_a_file_that_has_no_place_stops_a_verb_at_once(
 
 @pytest.mark.parametrize("verb", FOLDERS)
 @pytest.mark.parametrize("fault", ["a file in its place", "below a file", "no folder can be made", "a full disk"])
-def test_a_folder_that_has_no_place_stops_a_verb_at_once(
-    capsys: pytest.CaptureFixture[str], verb: str, fault: str
-) -> None:
+def test_a_folder_that_has_no_place_stops_a_verb_at_once(ends_with: EndsWith, verb: str, fault: str) -> None:
     Path("file").touch()
     path = {
         "a file in its place": Path("file"),
@@ -105,24 +101,28 @@ def test_a_folder_that_has_no_place_stops_a_verb_at_once(
         "a full disk": Path("out"),
     }[fault]
     with full() if fault == "a full disk" else nullcontext():
-        said = refused(FOLDERS[verb], path, capsys)
+        said = refused(FOLDERS[verb], path, ends_with)
     assert said.startswith(f"kernelgate: {path} cannot be written: ")
 
 
-def test_a_pr_that_cannot_start_keeps_the_last_comment(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pr_that_cannot_start_keeps_the_last_comment(ends_with: EndsWith) -> None:
     Path("out").mkdir()
     for name in (local.RECORD, local.COMMENT, local.PAGE):
         (Path("out") / name).write_text("of the last run", encoding="utf-8")
-    assert cli.run(["pr"]) == 3
-    assert "is not a git repository that can be read" in capsys.readouterr().err
+    assert "is not a git repository that can be read" in ends_with(3, "pr").err
     assert [path.read_text() for path in Path("out").iterdir()] == ["of the last run"] * 3
 
 
-def test_a_record_that_cannot_be_added_to_stops_a_verb_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_record_that_cannot_be_added_to_stops_a_verb_at_once(ends_with: EndsWith) -> None:
     Path("run.json").write_text("{", encoding="utf-8")
+<<<<<<< HEAD
     for words in (["resources", "--record"], ["profile", "--record"], ["sanitize", "--record"], ["bench", "--fuzz"]):
         assert cli.run([*words, "run.json"]) == 3
         assert "run.json is not a kernelgate.run/2 record" in capsys.readouterr().err
+=======
+    for words in (["resources", "--record"], ["profile", "--record"], ["bench", "--fuzz"]):
+        assert "run.json is not a kernelgate.run/2 record" in ends_with(3, *words, "run.json").err
+>>>>>>> b1e4b43e (Call commands in tests by one fixture that knows how they end)
 
 
 SOURCES = sorted(path for part in ("bench", "ci") for path in (ROOT / part).rglob("*.py"))
@@ -153,7 +153,7 @@ def test_commands_write_once_their_answer_was_printed() -> None:
 
 
 def test_a_result_is_said_although_its_file_cannot_be_written(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
     """The disk fills up after it was tried. The page is written although the comment cannot be."""
     record.write(EXAMPLES["slower"]().record, Path("run.json"))
@@ -165,8 +165,7 @@ def test_a_result_is_said_although_its_file_cannot_be_written(
         write(path, content)
 
     monkeypatch.setattr(files, "write", filling)
-    assert cli.run(["report", "run.json", "-o", "comment.md", "--html", "page.html", "--json"]) == 74
-    printed = capsys.readouterr()
+    printed = ends_with(74, "report", "run.json", "-o", "comment.md", "--html", "page.html", "--json")
     assert json.loads(printed.out)["markdown"].startswith("### ")
     assert printed.err == "kernelgate: comment.md cannot be written: no space left on device\n"
     assert Path("page.html").exists()

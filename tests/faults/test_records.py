@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.ci.commands.cli import run as kernelgate
 from tests.attacks.honest import changed, measured
+from tests.called import EndsWith
 
 Edit = Callable[[dict[str, Any]], object]
 
@@ -72,22 +72,19 @@ BROKEN: dict[str, tuple[str, Edit]] = {
 }
 
 
-def refused(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+def refused(path: Path, ends_with: EndsWith) -> str:
     """What is said of a record that nobody can judge, however wide the terminal is."""
-    assert kernelgate(["compare", str(path)]) == 3
-    out, err = capsys.readouterr()
+    out, err = ends_with(3, "compare", path)
     assert "Traceback" not in out + err
     return " ".join(out.split())
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_a_broken_record_is_refused_in_one_sentence(
-    fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_record_is_refused_in_one_sentence(fault: str, tmp_path: Path, ends_with: EndsWith) -> None:
     named, edit = BROKEN[fault]
     path = tmp_path / "run.json"
     path.write_bytes(changed(measured(), edit))
-    said = refused(path, capsys)
+    said = refused(path, ends_with)
     assert named in said
     assert said.startswith("❔ Cannot be judged: ")
 
@@ -107,10 +104,8 @@ TORN: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 
 
 @pytest.mark.parametrize("fault", TORN)
-def test_a_torn_record_is_refused_in_one_sentence(
-    fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_torn_record_is_refused_in_one_sentence(fault: str, tmp_path: Path, ends_with: EndsWith) -> None:
     named, tear = TORN[fault]
     path = tmp_path / "run.json"
     path.write_bytes(tear(json.dumps(json.loads(record.to_json(measured()))).encode()))
-    assert named in refused(path, capsys)
+    assert named in refused(path, ends_with)

@@ -16,6 +16,7 @@ from kernelgate.ci.commands.options import FiniteNumber
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
 from kernelgate.ci.pipeline import local
+from tests.called import EndsWith
 from tests.ci.answered import validated
 
 ROOT = Path(__file__).parents[3]
@@ -47,44 +48,35 @@ def test_every_command_prints_json_of_a_schema() -> None:
     assert every - schema.models().keys() - steps == set()
 
 
-def test_schema_lists_and_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["schema"]) == 0
-    assert {"compare", "session next", "record"} <= set(capsys.readouterr().out.splitlines())
-    assert cli.run(["schema", "session", "next"]) == 0
-    assert json.loads(capsys.readouterr().out)["type"] == "object"
-    assert cli.run(["schema", "mcp"]) == 64
-    assert "mcp prints no JSON" in capsys.readouterr().err
+def test_schema_lists_and_prints(ends_with: EndsWith) -> None:
+    assert {"compare", "session next", "record"} <= set(ends_with(0, "schema").out.splitlines())
+    assert json.loads(ends_with(0, "schema", "session", "next").out)["type"] == "object"
+    assert "mcp prints no JSON" in ends_with(64, "schema", "mcp").err
 
 
 @pytest.mark.parametrize("words", CALLS, ids=lambda words: words[0])
 def test_an_answer_is_of_its_schema_and_the_exit_code_stays(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
     monkeypatch.setenv("KERNELGATE_CACHE", str(tmp_path / "cache"))
-    plain = cli.run(words)
-    capsys.readouterr()
-    assert cli.run([*words, "--json"]) == plain
+    printed = ends_with(cli.run(words), *words, "--json").out
     command = "cache prune" if words[0] == "cache" else words[0]
-    assert validated(command, capsys.readouterr().out)
+    assert validated(command, printed)
 
 
-def test_a_fuzz_answer_holds_its_checks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fuzz_answer_holds_its_checks(monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith) -> None:
     done = record.read(ROOT / RECORD).checks
     failed = (Check(kind="fuzz", card="c", status="failed", run=1, failed=1),)
     for fuzzed, code in ((RunRecord(checks=done), 0), (RunRecord(checks=failed), 1)):
         monkeypatch.setattr(measuring, "fuzz", lambda *_, made=fuzzed: made)
-        assert cli.run(["fuzz", "--json"]) == code
-        assert len(validated("fuzz", capsys.readouterr().out)["checks"]) == 1
+        assert len(validated("fuzz", ends_with(code, "fuzz", "--json").out)["checks"]) == 1
 
 
-def test_a_blocked_change_answers_that_it_blocks(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_blocked_change_answers_that_it_blocks(monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith) -> None:
     decided = gate.Decision("failure", blockers=(gate.Blocker(gate.BlockCode.SHARED_COMMIT),))
     result = local.LocalResult(Report(headline=("5% slower",), summary=()), decided)
     monkeypatch.setattr(local, "run", lambda *_: result)
-    assert cli.run(["pr", "--json"]) == 1
-    answer = validated("pr", capsys.readouterr().out)
+    answer = validated("pr", ends_with(1, "pr", "--json").out)
     assert (answer["blocks"], answer["conclusion"], answer["why"]) == (True, "failure", "5% slower")
 
 
@@ -106,7 +98,7 @@ def test_every_seed_fits_a_record() -> None:
     assert cli.run(["fuzz", f"--seed={2**64}"]) == 64
 
 
-def test_every_number_that_may_be_fractional_is_finite(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_number_that_may_be_fractional_is_finite(ends_with: EndsWith) -> None:
     """NaN is in every range, and what becomes infinite is null in a log, which nobody could read again."""
     checked = 0
     for name, command in schema.commands(cli.cli):
@@ -116,7 +108,6 @@ def test_every_number_that_may_be_fractional_is_finite(capsys: pytest.CaptureFix
                 for value in ("nan", "inf", "-inf", "1e400", "1e300"):
                     checked += 1
                     given = [f"{one.opts[0]}={value}"] if isinstance(one, click.Option) else ["--", *[value] * 2]
-                    assert cli.run([*name.split(), *given]) == 64, (name, value)
-                    said = capsys.readouterr().err
+                    said = ends_with(64, *name.split(), *given).err
                     assert "is no number up to 1e+21" in said or "is not in the range" in said, (name, value)
     assert checked > 50

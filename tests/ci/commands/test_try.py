@@ -16,6 +16,7 @@ from kernelgate.ci.commands import cli
 from kernelgate.ci.judge import cards as judge_cards
 from kernelgate.ci.pipeline import local
 from tests.bench.machine import CPU
+from tests.called import EndsWith
 from tests.miniature import SCALE, SCALE_CARD, commit, git, repository
 
 HEADER = '#include "../shared/factor.h"\n'
@@ -51,33 +52,29 @@ def cards(tmp_path: Path) -> str:
 
 @pytest.mark.slow
 def test_any_two_commits_of_a_clone_are_compared_and_nothing_in_it_changes(
-    clone: Path, cards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    clone: Path, cards: str, tmp_path: Path, ends_with: EndsWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KERNELGATE_CACHE", str(tmp_path / "cache"))
     before = {path: path.read_bytes() for path in clone.rglob("*") if path.is_file()}
-    assert cli.run(["try", "HEAD~3", "HEAD~2", "--cards", cards]) == 2
-    same = capsys.readouterr()
+    same = ends_with(2, "try", "HEAD~3", "HEAD~2", "--cards", cards)
     assert "base and head compile to the same library" in same.out
     first, second, third = (git(clone, "rev-parse", f"HEAD~{back}") for back in (3, 2, 1))
     place = tmp_path / "cache/tried" / f"clone-{first[:9]}-{second[:9]}"
     written = ", ".join(str(place / name) for name in ("run.json", "comment.md", "page.html"))
     assert same.err.splitlines()[-1] == f"Written: {written}"
-    assert cli.run(["try", "HEAD~3", "HEAD~1", "--cards", cards]) == 1
-    wrong = capsys.readouterr().out
+    wrong = ends_with(1, "try", "HEAD~3", "HEAD~1", "--cards", cards).out
     assert wrong.startswith("### 🛑 Blocks: wrong result in ")
     made = record.read(tmp_path / "cache/tried" / f"clone-{first[:9]}-{third[:9]}" / "run.json")
     assert made.cases == (), "what is wrong is not timed"
     [repeat] = re.findall(r"\*\*Now:\*\* repeat it with `kernelgate ([^`]+)`", wrong)
-    assert cli.run(shlex.split(repeat)) == 1, "the one command that it names finds it again"
+    ends_with(1, *shlex.split(repeat))  # the one command that it names finds it again
     assert f"kernelgate try {first[:12]} {third[:12]} --cards {cards}" in wrong
-    capsys.readouterr()
-    assert cli.run(["try", "HEAD~3", "HEAD", "--cards", cards]) == 1
-    assert capsys.readouterr().out.startswith("### 🔧 Blocks: does not compile")
+    assert ends_with(1, "try", "HEAD~3", "HEAD", "--cards", cards).out.startswith("### 🔧 Blocks: does not compile")
     assert {path: path.read_bytes() for path in clone.rglob("*") if path.is_file()} == before
 
 
 def test_only_what_the_change_affects_is_compiled(
-    clone: Path, cards: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    clone: Path, cards: str, capsys: pytest.CaptureFixture[str], ends_with: EndsWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a folder with cards for a whole project most have nothing to do with a change."""
     for name in ("other", "absent"):
@@ -101,66 +98,56 @@ def test_only_what_the_change_affects_is_compiled(
     built: list[HowToBuild] = []
     build = commits.build_commit
     monkeypatch.setattr(commits, "build_commit", lambda repo, ref, how: built.append(how) or build(repo, ref, how))
-    capsys.readouterr()
-    assert cli.run(["try", base, head, "--cards", cards]) == 1
-    out = capsys.readouterr().out
+    out = ends_with(1, "try", base, head, "--cards", cards).out
     assert out.startswith("### 🔧 Blocks: does not compile")
     assert f"`{head[:7]}` vs `{base[:7]}`" in out
     assert [how.only for how in built] == [{"scale"}] * 2
     again = commit(clone, {"csrc/scale.cpp": HEADER + BROKEN + "// the same mistake\n"})
-    assert cli.run(["try", head, again, "--cards", cards]) == 3
-    said = capsys.readouterr()
+    said = ends_with(3, "try", head, again, "--cards", cards)
     assert "neither base nor head compiles here, so nothing is compared: csrc/scale.cpp:" in said.err
     assert said.out == ""
 
 
 @pytest.mark.slow
 def test_a_commit_that_changes_no_machine_code_is_not_run(
-    clone: Path, cards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    clone: Path, cards: str, tmp_path: Path, ends_with: EndsWith
 ) -> None:
     git(clone, "checkout", "--quiet", "HEAD~3")
     commit(clone, {"csrc/scale.cpp": f"{HEADER}{SCALE}// moves no line that the code names\n"})
-    out = str(tmp_path / "out")
-    assert cli.run(["try", "HEAD~1", "HEAD", "--cards", cards, "--out", out]) == 2
-    said = capsys.readouterr()
+    out = tmp_path / "out"
+    said = ends_with(2, "try", "HEAD~1", "HEAD", "--cards", cards, "--out", out)
     assert "same machine code on both sides, not run: every case." in said.out
-    made = record.read(tmp_path / "out/run.json")
+    made = record.read(out / "run.json")
     assert (made.processes, made.checks) == ((), ())
     commit(clone, {"csrc/scale.cpp": HEADER + AGAIN})
-    cli.run(["try", "HEAD~1", "HEAD", "--cards", cards, "--out", out])
-    assert "not run" not in capsys.readouterr().out
-    assert record.read(tmp_path / "out/run.json").processes
+    cli.run(["try", "HEAD~1", "HEAD", "--cards", cards, "--out", str(out)])
+    assert "not run" not in (out / "comment.md").read_text("utf-8")
+    assert record.read(out / "run.json").processes
 
 
 @pytest.mark.slow
-def test_what_is_faster_is_said_to_be(
-    clone: Path, cards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_faster_is_said_to_be(clone: Path, cards: str, tmp_path: Path, ends_with: EndsWith) -> None:
     slow = commit(clone, {"csrc/scale.cpp": AGAIN.replace("= factor", "= *const_cast<volatile double*>(&factor)")})
     fast = commit(clone, {"csrc/scale.cpp": SCALE})
     Path(cards, "scale.py").write_text(CPU_CARD.replace("N=64", "N=2**20"), encoding="utf-8")
     out = tmp_path / "here"
-    assert cli.run(["try", slow, fast, "--cards", cards, "--out", str(out)]) == 0
-    assert "faster" in capsys.readouterr().out.splitlines()[0]
+    assert "faster" in ends_with(0, "try", slow, fast, "--cards", cards, "--out", out).out.splitlines()[0]
     assert record.read(out / "run.json").run.head_sha == fast
 
 
-def test_a_card_that_cannot_be_used_is_no_fault_of_the_head(cards: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_card_that_cannot_be_used_is_no_fault_of_the_head(cards: str, ends_with: EndsWith) -> None:
     card = Path(cards, "scale.py")
     card.write_text(CPU_CARD.replace("csrc/scale*", "csrc/scalar*"), encoding="utf-8")
-    assert cli.run(["try", "HEAD~3", "HEAD~2", "--cards", cards]) == 64
-    said = capsys.readouterr()
+    said = ends_with(64, "try", "HEAD~3", "HEAD~2", "--cards", cards)
     assert "has no sources at csrc/scalar*" in said.err
     assert said.out == ""
     card.unlink()
-    assert cli.run(["try", "HEAD~3", "HEAD~2", "--cards", cards]) == 2
-    assert f"{cards} holds no card" in capsys.readouterr().err
-    assert cli.run(["try", "HEAD~3", "HEAD~2"]) == 2
-    assert "has no card in .ci/kernels/" in capsys.readouterr().err
+    assert f"{cards} holds no card" in ends_with(2, "try", "HEAD~3", "HEAD~2", "--cards", cards).err
+    assert "has no card in .ci/kernels/" in ends_with(2, "try", "HEAD~3", "HEAD~2").err
 
 
 def test_a_shallow_clone_needs_both_commits_and_nothing_else(
-    cards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    cards: str, tmp_path: Path, ends_with: EndsWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = repository(tmp_path / "whole", {"csrc/scale.cpp": SCALE})
     first = git(whole, "rev-parse", "HEAD")
@@ -168,20 +155,15 @@ def test_a_shallow_clone_needs_both_commits_and_nothing_else(
     commit(whole, {"a": "2"})
     git(tmp_path, "clone", "--quiet", "--depth=2", f"file://{whole}", "shallow")
     monkeypatch.chdir(tmp_path / "shallow")
-    assert cli.run(["try", "HEAD~1", "HEAD", "--cards", cards]) == 2
-    assert "compile to the same library" in capsys.readouterr().out
-    assert cli.run(["try", first, "HEAD", "--cards", cards]) == 3
-    assert f"is a shallow clone without '{first}': run `git fetch --unshallow`" in capsys.readouterr().err
+    assert "compile to the same library" in ends_with(2, "try", "HEAD~1", "HEAD", "--cards", cards).out
+    said = ends_with(3, "try", first, "HEAD", "--cards", cards).err
+    assert f"is a shallow clone without '{first}': run `git fetch --unshallow`" in said
 
 
 @pytest.mark.slow
-def test_the_other_commands_take_the_cards_of_a_folder_too(
-    clone: Path, cards: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.run(["cards", "--list", "--cards", cards]) == 0
-    assert f"scale (Scale), {cards}/scale.py" in capsys.readouterr().out
-    assert cli.run(["build", "--ref", "HEAD~3", "--cards", cards]) == 0
-    assert cli.run(["fuzz", "--ref", "HEAD~1", "--cards", cards]) == 1
-    assert cli.run(["bisect", "--build", "HEAD~3", "HEAD", "--cards", cards]) == 0
+def test_the_other_commands_take_the_cards_of_a_folder_too(clone: Path, cards: str, ends_with: EndsWith) -> None:
+    assert f"scale (Scale), {cards}/scale.py" in ends_with(0, "cards", "--list", "--cards", cards).out
+    ends_with(0, "build", "--ref", "HEAD~3", "--cards", cards)
+    ends_with(1, "fuzz", "--ref", "HEAD~1", "--cards", cards)
     broken = git(clone, "rev-parse", "HEAD")
-    assert broken[:9] in capsys.readouterr().out
+    assert broken[:9] in ends_with(0, "bisect", "--build", "HEAD~3", "HEAD", "--cards", cards).out

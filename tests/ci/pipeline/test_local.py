@@ -18,6 +18,7 @@ from kernelgate.ci.pipeline.pytest_plugin import Compare, kernelgate_compare
 from kernelgate.ci.policy.policy import Processes
 from tests import miniature, runs
 from tests.bench.machine import CPU
+from tests.called import EndsWith
 from tests.miniature import SCALE, SCALE_CARD
 from tests.runs import run_record
 
@@ -76,19 +77,17 @@ def test_the_working_tree_is_compared_with_head(
 
 
 def test_a_kernel_that_does_not_compile_is_named_by_its_first_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
     repo = miniature.repository(tmp_path / "repo", miniature.SCALE_FILES)
     miniature.write(repo, {"csrc/scale.cpp": "int broken = missing;\n", f"out/{local.RECORD}": "of another run"})
     monkeypatch.chdir(repo)
-    assert cli.run(["pr"]) == 1
-    said = capsys.readouterr().out
+    said = ends_with(1, "pr").out
     assert said.startswith("### 🔧 Blocks: does not compile")
     assert said.splitlines()[2].startswith("`csrc/scale.cpp:1")
     assert "missing" in said.splitlines()[2]
     assert not (repo / "out" / local.RECORD).exists()
-    assert cli.run(["pr", "--base", "no-such-branch"]) == 3
-    assert "has no commit 'no-such-branch'" in capsys.readouterr().err
+    assert "has no commit 'no-such-branch'" in ends_with(3, "pr", "--base", "no-such-branch").err
 
 
 def test_without_a_change_the_last_commit_that_changed_a_kernel_is_compared(
@@ -126,28 +125,25 @@ WORK = "    attend_block(arguments, task / blocks, static_cast<int>(task % block
 
 
 @pytest.mark.slow
-def test_an_authors_second_minute_takes_two_commands(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_authors_second_minute_takes_two_commands(clone: Path, ends_with: EndsWith) -> None:
     """Slower, the same where the comment's own command is run, and green once that is fixed. Whoever sits at the
     machine reads only the line "Now"."""
     base, source = miniature.git(clone, "rev-parse", "HEAD"), "csrc/attention/cpu/attention_cpu.cpp"
     edit(clone, source, WORK, WORK * 3)
     miniature.commit(clone)
-    assert cli.run(["pr", "--base", base]) == 1
-    slower = capsys.readouterr().out
+    slower = ends_with(1, "pr", "--base", base).out
     assert re.match(r"### ❌ Blocks: [\d.]+% slower on ", slower), slower.split("\n")[0]
     assert "**Why**: not profiled, because Nsight Compute sees no CPU kernel" in slower
     assert "kernelgate profile" not in slower.split("<details>")[0]
     [now] = re.findall(r"(?m)^\*\*Now:\*\* .*$", slower)
     [command] = re.findall(r"`(kernelgate [^`]+)`", now)
     edit(clone, source, WORK * 3, WORK)
-    code = cli.run(shlex.split(command)[1:])
-    fixed = capsys.readouterr().out
-    assert code == 0, fixed.split("\n")[0]
+    fixed = ends_with(0, *shlex.split(command)[1:]).out
     assert re.match(r"### \S+ Does not block: no change", fixed), fixed.split("\n")[0]
 
 
 def test_a_card_that_the_change_takes_away_is_missed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
     """Also under another name: what the base measured nobody measures then."""
     card = ".ci/kernels/{}.py"
@@ -155,16 +151,13 @@ def test_a_card_that_the_change_takes_away_is_missed(
     monkeypatch.chdir(repo)
     monkeypatch.setattr(local, "measured", lambda *_: run_record())
     (repo / card.format("scale")).rename(repo / card.format("scaled"))
-    cli.run(["pr", "--base", "HEAD"])
     gone = "the base has a card scale, and the head has not, or not under this name: nothing of it was measured."
-    assert gone in capsys.readouterr().out.replace("The base", "the base")
+    assert gone in ends_with(0, "pr", "--base", "HEAD").out.replace("The base", "the base")
     (repo / card.format("scale")).write_text(SCALE_CARD)
-    cli.run(["pr", "--base", "HEAD"])
-    assert "the head has not" not in capsys.readouterr().out
+    assert "the head has not" not in ends_with(0, "pr", "--base", "HEAD").out
     for name in ("scale", "scaled"):
         (repo / card.format(name)).unlink()
-    assert cli.run(["pr", "--base", "HEAD"]) == 2
-    assert "the base has scale in .ci/kernels, the head no card" in capsys.readouterr().err
+    assert "the base has scale in .ci/kernels, the head no card" in ends_with(2, "pr", "--base", "HEAD").err
 
 
 CPU_CARD = SCALE_CARD.replace("cases = [", "cpu_cases = [")

@@ -14,7 +14,6 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.measure.bisect import MeasuredCommits, Workbench
 from kernelgate.bench.record import Timing
-from kernelgate.ci.commands import cli
 from kernelgate.ci.document import render
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.verdict import judge
@@ -23,6 +22,7 @@ from kernelgate.ci.policy import policy
 from kernelgate.ci.report import scan as reported
 from kernelgate.ci.report.scan import ScanAnswer, ScannedCase, ScannedChange, ScannedLevel
 from tests import miniature
+from tests.called import EndsWith
 from tests.ci.test_bisect_verb import CARD, LOOP, source
 
 ROOT = Path(__file__).parents[3]
@@ -210,16 +210,15 @@ def test_waiting_for_others_on_the_device_spends_no_budget(monkeypatch: pytest.M
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(
-    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
     monkeypatch.chdir(miniature.repository(tmp_path / "repo", {".ci/kernels/scale.py": CARD}))
-    assert cli.run(["scan", *words]) == 64
-    assert said in capsys.readouterr().err
+    assert said in ends_with(64, "scan", *words).err
 
 
 @pytest.mark.slow
 def test_a_planted_slowdown_is_found_and_what_changes_nothing_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
     """Beside it a commit that is another library of the same speed, one that does not compile, and one of other files.
     The first one has no card: the checkout's is laid over it."""
@@ -235,11 +234,10 @@ def test_a_planted_slowdown_is_found_and_what_changes_nothing_is_not(
             {"csrc/scale.cpp": f"{slow}\nvoid other() {{}}\n"},
         )
     ]
-    assert cli.run(["scan", "--since", f"{shas[0]}~1", "--rounds", "30", "--json"]) == 1
-    [case] = json.loads(capsys.readouterr().out)["cases"]
+    [case] = json.loads(ends_with(1, "scan", "--since", f"{shas[0]}~1", "--rounds", "30", "--json").out)["cases"]
     [slower] = case["slower"]
     assert (slower["commit"], slower["before"], slower["between"]) == (shas[1], shas[0], [])
     assert slower["interval_pct"][0] > 200
     assert (case["faster"], case["unconfirmed"], list(case["not_measured"])) == ([], [], [shas[2]])
     assert {path.name for path in Path(slower["folder"]).iterdir()} >= {"run.json", "comment.md", "page.html"}
-    assert cli.run(["history", "add", f"{slower['folder']}/run.json"]) == 0
+    ends_with(0, "history", "add", f"{slower['folder']}/run.json")

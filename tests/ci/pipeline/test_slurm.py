@@ -19,11 +19,11 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import timed_cases
-from kernelgate.ci.commands.cli import run
 from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.pipeline import slurm
 from kernelgate.ci.pipeline.slurm import Submission
 from tests import miniature, slurm_cluster
+from tests.called import EndsWith
 from tests.processes import marked, wait_for
 from tests.shards import Checkout, told
 from tests.slurm_cluster import Cluster
@@ -180,41 +180,36 @@ SUBMIT = ["submit", "--slurm", "HEAD~1", "HEAD", "--shards", "4", "--seed", "1"]
 
 
 @pytest.mark.usefixtures("repository")
-def test_what_a_dry_run_prints_is_submitted_the_second_job_after_the_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run([*SUBMIT, "--dry-run", "-o", str(tmp_path / "out")]) == 0
-    assert capsys.readouterr().out.count("#!/bin/bash") == 2
+def test_what_a_dry_run_prints_is_submitted_the_second_job_after_the_first(tmp_path: Path, ends_with: EndsWith) -> None:
+    assert ends_with(0, *SUBMIT, "--dry-run", "-o", tmp_path / "out").out.count("#!/bin/bash") == 2
     assert not any((tmp_path / "out").rglob("*"))  # the folder itself was tried, as every output is
     program(tmp_path / "sbatch", f'#!/bin/bash\necho "$*" >>{tmp_path}/asked\necho "$(wc -l <{tmp_path}/asked)1;all"\n')
-    assert run([*SUBMIT, "--json", "-o", str(tmp_path / "out")]) == 0
-    answer = json.loads(capsys.readouterr().out)
+    answer = json.loads(ends_with(0, *SUBMIT, "--json", "-o", tmp_path / "out").out)
     assert (answer["array"], answer["merge"]) == (11, 21)
     out = tmp_path / "out"
     assert (tmp_path / "asked").read_text().splitlines() == [
         f"--parsable {out}/shards.sh",
         f"--parsable --dependency=afterany:11 {out}/merge.sh",
     ]
-    assert run([*SUBMIT, "-o", str(out)]) == 64
-    assert f"{out} holds an earlier submission: name a new folder with --output" in capsys.readouterr().err
+    said = ends_with(64, *SUBMIT, "-o", out).err
+    assert f"{out} holds an earlier submission: name a new folder with --output" in said
 
 
 @pytest.mark.usefixtures("repository")
 def test_what_slurm_refuses_is_said_in_its_words_and_that_there_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
     refuses = "case $* in *afterany*) echo 'sbatch: error: no' >&2; exit 1 ;; esac; echo 5"
     program(tmp_path / "sbatch", f"#!/bin/bash\n{refuses}\n")
-    assert run([*SUBMIT, "-o", str(tmp_path / "out")]) == 3
-    said = capsys.readouterr().err
+    said = ends_with(3, *SUBMIT, "-o", tmp_path / "out").err
     assert "Slurm refused" in said
     assert "sbatch: error: no; job 5 measures all the same: `scancel 5` ends it" in said
     (tmp_path / "sbatch").unlink()
     for tool in ("git", "bash"):
         (tmp_path / tool).symlink_to(shutil.which(tool) or tool)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert run([*SUBMIT, "-o", str(tmp_path / "other")]) == 3
-    assert "sbatch is not installed here: submit from a machine of the cluster" in capsys.readouterr().err
+    said = ends_with(3, *SUBMIT, "-o", tmp_path / "other").err
+    assert "sbatch is not installed here: submit from a machine of the cluster" in said
 
 
 # A real cluster
