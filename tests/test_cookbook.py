@@ -10,11 +10,12 @@ import pytest
 
 from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import PreemptedError
-from kernelgate.ci.commands import cli, exit_codes
+from kernelgate.ci.commands import exit_codes
 from kernelgate.ci.explain import bottleneck as limits
 from kernelgate.ci.explain import next_step, recommend
 from kernelgate.ci.policy import constants, policy
 from tests import docs_code
+from tests.called import EndsWith
 
 ROOT = Path(__file__).parent.parent
 COOKBOOK = ROOT / "docs" / "CUDA_COOKBOOK.md"
@@ -30,7 +31,7 @@ def test_each_action_links_to_its_section() -> None:
 
 @pytest.mark.usefixtures("reports_at_once")
 def test_each_command_is_taken_and_runs_where_it_needs_no_gpu(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
     """Parsed whole: verbs, options and arguments."""
     monkeypatch.chdir(ROOT)
@@ -38,8 +39,7 @@ def test_each_command_is_taken_and_runs_where_it_needs_no_gpu(
     for command in COMMANDS:
         docs_code.parsed(command)
         if re.match(r"kernelgate (analyze|decide|resources --tile)", command):
-            assert cli.run(shlex.split(command)[1:]) == 0, command
-            assert capsys.readouterr().out
+            assert ends_with(0, *shlex.split(command)[1:]).out, command
 
 
 def test_the_quick_reference_has_every_verb_and_exit_code() -> None:
