@@ -30,6 +30,7 @@ from kernelgate.ci.commands.options import seed as seed_option
 from kernelgate.ci.policy.policy import Policy
 
 Result = TypeVar("Result")
+Found = TypeVar("Found", TimedAnswer, FailingAnswer)
 Bench = TypeVar("Bench", Workbench, TrialBench)
 
 
@@ -100,13 +101,12 @@ def _searched(bench: Workbench) -> TimedAnswer:
     device = bench.setup.device
     search = Search(bench.range.last, spread_pct=spread_pct(device, bench.together))
     found = Rounds(bench, progress.say, search, spread_pct(device, together=False)).run()
-    return found.model_copy(update={"inside": _inside(bench, found, _searched)})
+    return _with_inside(bench, found, _searched)
 
 
 def _first_failing(trials: TrialBench) -> FailingAnswer:
     """The first commit at which the trial fails, and that of the submodule that it moves."""
-    found = FirstFailing(trials, progress.say).run()
-    return found.model_copy(update={"inside": _inside(trials, found, _first_failing)})
+    return _with_inside(trials, FirstFailing(trials, progress.say).run(), _first_failing)
 
 
 def _built(whole: CommitRange) -> CompiledAnswer:
@@ -116,14 +116,12 @@ def _built(whole: CommitRange) -> CompiledAnswer:
     return found.model_copy(update={"inside": _on(inner, _built)})
 
 
-def _inside(
-    bench: Bench, found: TimedAnswer | FailingAnswer, search: Callable[[Bench], Result]
-) -> Result | NotSearched | None:
-    """What is found in the submodule that the one culprit moves; else why it was not searched."""
+def _with_inside(bench: Bench, found: Found, search: Callable[[Bench], Found]) -> Found:
+    """With what is found in the submodule that the one culprit moves; else why it was not searched."""
     if found.found != "found" or len(found.culprits) != 1:
-        return None
+        return found
     inner = bench.range.inside(bench.shas.index(found.culprits[0]), bench.paths())
-    return _on(inner, lambda commits: search(bench.within(commits)))
+    return found.model_copy(update={"inside": _on(inner, lambda commits: search(bench.within(commits)))})
 
 
 def _on(inner: CommitRange | str | None, search: Callable[[CommitRange], Result]) -> Result | NotSearched | None:

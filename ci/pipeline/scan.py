@@ -303,23 +303,23 @@ def _compared(
     folder = out / head[:SHORT]
     say(f"comparing {base[:SHORT]} with {head[:SHORT]}: {bench.range.subject(after)}")
     case = CaseKey(bench.card.name, bench.case.id)
-    suspected = _change(survey, before, after, change_pct, "")
+    suspected = partial(_change, survey, before, after, change_pct)
     compare = local.Compare(asked.repo, base, head, asked.cards, cases=(f"{case.card}/{case.id}",))
     gates = policy.gates.model_copy(update={"sanitizer": "ignore"})  # what was merged long ago is asked for its time
     try:
         result = local.run(compare, folder, policy.model_copy(update={"gates": gates}))
     except KernelgateError as error:
-        return Direction.NONE, suspected.model_copy(update={"said": str(error)})
+        return Direction.NONE, suspected(str(error))
     files.write_each({folder / name: text for name, text in result.files.items()})
     if result.verdict is None:
-        return Direction.NONE, suspected.model_copy(update={"said": "it does not compile"})
+        return Direction.NONE, suspected("it does not compile")
     judged = next((one for one in result.verdict.cases if one.key == case), None)
     if judged is None:
-        return Direction.NONE, suspected.model_copy(update={"said": result.verdict.reason})
-    told: dict[str, object] = {"said": judged.sentence, "folder": str(folder)}
+        return Direction.NONE, suspected(result.verdict.reason)
+    told: dict[str, object] = {"folder": str(folder)}
     if judged.change_pct is not None and judged.direction is not Direction.NONE:
         told |= {"change_pct": judged.change_pct, "interval_pct": judged.interval_pct}
-    return judged.direction, suspected.model_copy(update=told)
+    return judged.direction, suspected(judged.sentence).model_copy(update=told)
 
 
 def _change(survey: Survey, before: int, after: int, change_pct: float, said: str) -> ScannedChange:
