@@ -75,8 +75,6 @@ def init(names: tuple[str, ...], check: bool, tool: str) -> Answered:
         out_of_date=stale,
     )
     files = {root / name: text for name, text in made.items()}
-    for path in files:
-        path.parent.mkdir(parents=True, exist_ok=True)
     code = int(bool(stale)) if check else 0 if kernels else 2
     return Answered(told, _said(told, wanted, made, check, names), code, files)
 
