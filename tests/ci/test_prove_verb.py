@@ -1,4 +1,4 @@
-"""`kernelgate prove` against GitHubs that keep their promises, and that break one."""
+"""`kernelgate prove` against GitHubs that keep their promises, and that break one; and the beginning of `demo`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from kernelgate.ci.commands import setup
 from kernelgate.ci.github import prove
 from kernelgate.ci.github.upsert import Stamp, state_line
 from tests.called import EndsWith
 from tests.fakes.github_server import FakeGitHub
+from tests.miniature import write
 from tests.workflows.documents import ROOT
 
 REPOSITORY = "octo-org/kernels"
@@ -154,3 +156,13 @@ def test_another_kernel_is_refused_before_anything_is_opened(hub: FakeGitHub, en
     Path("page.md").write_text("no table", encoding="utf-8")
     prove.FILE.write_bytes((ROOT / prove.FILE).read_bytes())
     assert "no table" in ends_with(64, *YES, "--page", "page.md").err
+
+
+def test_demo_ends_as_what_it_runs_and_without_a_clone_says_where_that_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
+) -> None:
+    monkeypatch.setattr(setup, "ROOT", tmp_path)
+    assert "clone it, run `make env` there, then `make demo`" in ends_with(64, "demo").err
+    for code in (0, 11):
+        write(tmp_path, {"tests/__init__.py": "", "tests/demo/__main__.py": f"raise SystemExit({code})"})
+        ends_with(code, "demo")
