@@ -10,16 +10,14 @@ from kernelgate.bench import record
 from kernelgate.bench.record import Run
 from kernelgate.ci.github import assemble
 from kernelgate.ci.github.baseline_pr import as_baseline, refresh
-from kernelgate.ci.policy.policy import Policy
 from tests.attacks.honest import PullRequestRuns, changed, judged_once
 from tests.attacks.honest import measured as compared
 from tests.attacks.test_accept import said
 from tests.ci.desk import Desk
-from tests.ci.github.test_baseline_pr import scaled
+from tests.ci.github.test_baseline_pr import RULES, scaled
 from tests.ci.report_examples import HEAD_SHA
 
 MERGED, STORED_AT, LATER = "e" * 40, "f" * 40, "1" * 40
-RULES = Policy.model_validate({"measure": {"gpus": [{"label": "l4", "target": "8.9", "baseline": "stored.json"}]}})
 ACCEPTED = (
     "- `norm/m1024`: accepted in [pull request 1](https://github.com/octo-org/kernels/pull/1) by `@ada`. "
     "Reason: exact rounding costs it"

@@ -17,18 +17,12 @@ from tests.ci.report_examples import EXAMPLES, HEAD_SHA
 from tests.runs import on, process, run_record
 
 BRANCH = "kernelgate/baseline-l4"
+RULES = Policy.model_validate({"measure": {"gpus": [{"label": "l4", "target": "8.9", "baseline": "stored.json"}]}})
 
 
 def measured(example: str = "faster") -> RunRecord:
     found = EXAMPLES[example]().record
     return found.model_copy(update={"run": record.Run(head_sha=HEAD_SHA, created_at="2026-11-20T10:00:00Z")})
-
-
-@pytest.fixture
-def rules(tmp_path: Path) -> Policy:
-    """A policy whose baseline lies in a folder of the test, where there is none yet."""
-    (tmp_path / "repository").mkdir()
-    return Policy.model_validate({"measure": {"gpus": [{"label": "l4", "target": "8.9", "baseline": "stored.json"}]}})
 
 
 @pytest.fixture
@@ -58,17 +52,17 @@ def cases_of(baseline: RunRecord) -> dict[str, BaselineSummary]:
     return baseline.summary.cases
 
 
-def test_offering_it_twice_changes_nothing(desk: Desk, run_json: Path, rules: Policy) -> None:
+def test_offering_it_twice_changes_nothing(desk: Desk, run_json: Path) -> None:
     """Nor does anything reach the default branch. A newer record refreshes the same pull request; after a merge the
     branch starts anew."""
     main = desk.github.refs["heads/main"]
-    first = refresh(desk.bot, run_json, "l4", rules, force=True)
+    first = refresh(desk.bot, run_json, "l4", RULES, force=True)
     assert (desk.github.refs["heads/main"], {branch for branch, _ in desk.github.files}) == (main, {BRANCH})
     before = len(desk.github.writes())
-    assert refresh(desk.bot, run_json, "l4", rules, force=True) == first
+    assert refresh(desk.bot, run_json, "l4", RULES, force=True) == first
     assert desk.github.writes()[before:] == []
     record.write(measured("slower"), run_json)
-    assert refresh(desk.bot, run_json, "l4", rules, force=True) == first
+    assert refresh(desk.bot, run_json, "l4", RULES, force=True) == first
     assert len(desk.github.pulls) == 1
     stored = record.from_json(desk.github.files[BRANCH, "stored.json"])
     assert desk.github.files[BRANCH, "stored.json"].decode() == record.to_lines(stored)
@@ -76,48 +70,48 @@ def test_offering_it_twice_changes_nothing(desk: Desk, run_json: Path, rules: Po
     assert now == then
     desk.github.pulls[first or 0].state = "closed"
     record.write(measured(), run_json)
-    assert refresh(desk.bot, run_json, "l4", rules, force=True) != first
+    assert refresh(desk.bot, run_json, "l4", RULES, force=True) != first
     assert f"PATCH /git/refs/heads/{BRANCH}" in desk.github.writes()
 
 
-def test_a_measurement_cut_short_or_without_a_case_is_no_baseline(desk: Desk, run_json: Path, rules: Policy) -> None:
+def test_a_measurement_cut_short_or_without_a_case_is_no_baseline(desk: Desk, run_json: Path) -> None:
     record.write(measured("mixed"), run_json.with_name("stored.json"))
     with pytest.raises(KernelgateError, match="the stored baseline has it"):
-        refresh(desk.bot, run_json, "l4", rules, force=False)
-    assert refresh(desk.bot, run_json, "l4", rules, force=True) is not None
+        refresh(desk.bot, run_json, "l4", RULES, force=False)
+    assert refresh(desk.bot, run_json, "l4", RULES, force=True) is not None
     run_json.with_name("failure.json").write_text("{}", "utf-8")
     with pytest.raises(KernelgateError, match="failed before its end"):
-        refresh(desk.bot, run_json, "l4", rules, force=True)
+        refresh(desk.bot, run_json, "l4", RULES, force=True)
 
 
 @pytest.mark.parametrize(("scale", "force", "offered"), [(1.2, False, True), (0.8, False, False), (1.0, True, True)])
 def test_it_is_offered_where_the_verdict_says_improved(
-    desk: Desk, run_json: Path, rules: Policy, scale: float, force: bool, offered: bool
+    desk: Desk, run_json: Path, scale: float, force: bool, offered: bool
 ) -> None:
     record.write(scaled(measured(), scale), Path("stored.json"))
-    assert (refresh(desk.bot, run_json, "l4", rules, force) is not None) == offered
+    assert (refresh(desk.bot, run_json, "l4", RULES, force) is not None) == offered
     assert bool(desk.github.writes()) == offered
 
 
 @pytest.mark.parametrize(
     "asked", ["GET /git/ref/.*", "POST /git/refs", "GET /contents/.*", "PUT /contents/.*", "GET /pulls", "POST /pulls"]
 )
-def test_bad_days_only_take_longer(desk: Desk, run_json: Path, rules: Policy, asked: str) -> None:
+def test_bad_days_only_take_longer(desk: Desk, run_json: Path, asked: str) -> None:
     for fault in ({"status": 502}, {"drop": "before"}, {"drop": "after"}):
         desk.github.fault(*asked.split(), **fault)
-    refresh(desk.bot, run_json, "l4", rules, force=True)
+    refresh(desk.bot, run_json, "l4", RULES, force=True)
     assert len(desk.github.pulls) == 1
     assert len([said for said in desk.github.writes() if said.startswith("PUT")]) in (1, 3)
     assert len(desk.slept) == 3
 
 
-def test_what_cannot_be_a_baseline_is_refused(rules: Policy) -> None:
-    new, gpu = measured(), rules.measure.gpus[0]
+def test_what_cannot_be_a_baseline_is_refused() -> None:
+    new, gpu = measured(), RULES.measure.gpus[0]
     with pytest.raises(UsageError, match="no samples of a head"):
-        offer(new.model_copy(update={"cases": (), "processes": ()}), gpu, None, rules, None, Before())
+        offer(new.model_copy(update={"cases": (), "processes": ()}), gpu, None, RULES, None, Before())
     for path in ("../x.json", "/etc/passwd"):
         with pytest.raises(UsageError, match="inside the repository"):
-            offer(new, RunnerGpu(label="l4", target="8.9", baseline=path), None, rules, None, Before())
+            offer(new, RunnerGpu(label="l4", target="8.9", baseline=path), None, RULES, None, Before())
 
 
 def scaled(found: RunRecord, scale: float = 1.0, day: str = "2026-11-20", driver: str = "") -> RunRecord:
@@ -149,34 +143,32 @@ def on_branch(desk: Desk, branch: str = BRANCH) -> set[str]:
     return {path for on, path in desk.github.files if on == branch}
 
 
-def test_another_driver_is_no_gain(
-    desk: Desk, run_json: Path, rules: Policy, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_driver_is_no_gain(desk: Desk, run_json: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record.write(scaled(measured(), 1.2, driver="570.1"), Path("stored.json"))
     record.write(scaled(measured(), 1.0, "2026-11-22", driver="580.1"), run_json)
-    assert refresh(desk.bot, run_json, "l4", rules, force=False) is None
+    assert refresh(desk.bot, run_json, "l4", RULES, force=False) is None
     said = "it is of another machine (driver 570.1 then, 580.1 now), so that no change is the code's alone; --force"
     assert said in "".join(capsys.readouterr())
-    assert refresh(desk.bot, run_json, "l4", rules, force=True) is not None
+    assert refresh(desk.bot, run_json, "l4", RULES, force=True) is not None
     assert on_branch(desk) == {"stored.json"}, "by force the best ever does not move"
 
 
-def test_a_confirmed_best_is_offered_and_a_forced_loss_leaves_it(desk: Desk, run_json: Path, rules: Policy) -> None:
+def test_a_confirmed_best_is_offered_and_a_forced_loss_leaves_it(desk: Desk, run_json: Path) -> None:
     record.write(as_baseline(scaled(measured(), 1.3, "2026-11-18")), Path("best_stored.json"))
     record.write(as_baseline(scaled(measured(), 1.0, "2026-11-19")), Path("stored.json"))
     record.write(scaled(measured(), 1.5), run_json)
-    assert refresh(desk.bot, run_json, "l4", rules, force=False) is None
-    refresh(desk.bot, run_json, "l4", rules, force=True)
+    assert refresh(desk.bot, run_json, "l4", RULES, force=False) is None
+    refresh(desk.bot, run_json, "l4", RULES, force=True)
     assert on_branch(desk) == {"stored.json"}
     record.write(scaled(measured(), 1.01), run_json)
-    refresh(desk.bot, run_json, "l4", rules, force=False)
+    refresh(desk.bot, run_json, "l4", RULES, force=False)
     assert on_branch(desk) == {"stored.json", "best_stored.json"}
 
 
-def test_a_tag_moves_the_release_alone(desk: Desk, run_json: Path, rules: Policy) -> None:
+def test_a_tag_moves_the_release_alone(desk: Desk, run_json: Path) -> None:
     record.write(as_baseline(scaled(measured(), 1.3, "2026-11-18")), Path("stored.json"))
     desk.bot.step.environment.update({"GITHUB_REF_TYPE": "tag", "GITHUB_REF_NAME": "v1.4"})  # type: ignore[attr-defined]
-    number = refresh(desk.bot, run_json, "l4", rules, force=False)
+    number = refresh(desk.bot, run_json, "l4", RULES, force=False)
     assert desk.github.pulls[number or 0].title == "Hold l4 against release v1.4"
     assert on_branch(desk) == set()
     held = record.from_json(desk.github.files["kernelgate/release-l4", "release_stored.json"])
