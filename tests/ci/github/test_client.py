@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from unittest.mock import Mock
 
@@ -104,7 +105,7 @@ def test_a_timeout_is_a_passing_fault(desk: Desk, monkeypatch: pytest.MonkeyPatc
     desk.github.fault("POST", COMMENTS, hold_s=0.8)
     put_comment(quick, 1, ["Slower."], STAMP)
     # The late request is still handled; the next run finds two and keeps one.
-    threading.Event().wait(0.6)
+    time.sleep(0.6)
     put_comment(quick, 1, ["Slower."], STAMP)
     assert len(desk.github.comments) == 1
     quick.repository.requester.close()
@@ -147,14 +148,8 @@ def test_a_label_that_is_removed_in_between_is_no_fault(desk: Desk) -> None:
 def test_two_runs_really_at_once(desk: Desk) -> None:
     faults = [desk.github.fault("POST", COMMENTS, hold_s=0.2) for _ in range(2)]
     bots = [connect(desk.bot.step, sleep=desk.slept.append, pause_s=0) for _ in range(2)]
-    threads = [
-        threading.Thread(target=put_comment, args=(bot, 1, [f"Run {run}."], Stamp(HEAD, run, 1)))
-        for run, bot in zip((5, 6), bots, strict=True)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda bot, run: put_comment(bot, 1, [f"Run {run}."], Stamp(HEAD, run, 1)), bots, (5, 6)))
     assert [fault.times for fault in faults] == [0, 0]
     put_comment(bots[1], 1, ["Run 6."], Stamp(HEAD, 6, 1))
     assert [body.split("\n")[0] for body in desk.github.bodies(1)] == ["Run 6."]
