@@ -468,13 +468,13 @@ class FakeGitHub:
         return example("label-2") | {"name": name} | known
 
 
-def zipped(members: dict[str, bytes]) -> bytes:
+def zipped(members: dict[str, bytes], mode: int = stat.S_IFREG | 0o644) -> bytes:
     """A well-formed zip file."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
             entry = zipfile.ZipInfo(name, (2026, 11, 20, 10, 0, 0))
-            entry.external_attr = (stat.S_IFREG | 0o644) << 16
+            entry.external_attr = mode << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, data)
     return buffer.getvalue()

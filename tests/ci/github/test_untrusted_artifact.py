@@ -25,16 +25,8 @@ WHOLE = json.loads(HONEST)
 NOTE: dict[str, Any] = {"schema": "kernelgate.failure/1", "fault": "build", "message": "csrc/k.cu:3: error: no"}
 
 
-def entry(name: str, data: bytes = b"{}", mode: int = stat.S_IFREG | 0o644, **facts: Any) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        info = zipfile.ZipInfo(name)
-        info.external_attr = mode << 16
-        info.compress_type = zipfile.ZIP_DEFLATED
-        for key, value in facts.items():
-            setattr(info, key, value)
-        archive.writestr(info, data)
-    return buffer.getvalue()
+def entry(name: str, data: bytes = b"{}", mode: int = stat.S_IFREG | 0o644) -> bytes:
+    return zipped({name: data}, mode)
 
 
 def with_value(text: str) -> bytes:
