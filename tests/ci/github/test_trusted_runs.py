@@ -72,20 +72,15 @@ STRANGE: dict[str, dict[str, Any]] = {
 }
 
 
-def strange(desk: Desk, facts: dict[str, Any]) -> dict[str, Any]:
-    desk.github.merge_bases[("main", "d" * 40)] = TIP
-    if isinstance(name := facts.get("head_repository"), str):
-        like = desk.github.add_run()["head_repository"]
-        facts = facts | {"head_repository": desk.github._repository_reference(like, name)}
-    return facts
-
-
 @pytest.mark.parametrize("facts", STRANGE.values(), ids=STRANGE)
 def test_what_another_run_left_is_not_taken(main: Desk, facts: dict[str, Any], tmp_path: Path) -> None:
     """Planted under the very name and, but for the tag, for the very commit: each would be the base of a comparison, or
     every pull request would be judged by made-up spreads."""
+    main.github.merge_bases["main", "d" * 40] = TIP
+    if name := facts.get("head_repository"):
+        like = main.github.add_run()["head_repository"]
+        facts = {"head_repository": main.github._repository_reference(like, name)}
     left_index(main, {INDEX_FILE: NIGHT})
-    facts = strange(main, facts)
     left(main, **facts)
     left_index(main, {INDEX_FILE: NIGHT + b" poisoned"}, **facts)
     assert (taken(main, tmp_path), taken_index(main, tmp_path)) == ([], NIGHT)
