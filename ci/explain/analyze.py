@@ -152,11 +152,15 @@ def analyze_kernel(kernel: ProfiledKernel) -> Analysis:
     return Analysis(kernel, findings, roofline_of(kernel), recommend.recommend(kernel, findings))
 
 
-def top_stalls(figures: Mapping[str, float]) -> list[tuple[str, float]]:
-    """The largest reasons to wait, in cycles per issued instruction."""
+def waits(figures: Mapping[str, float]) -> dict[str, float]:
+    """The reasons to wait, in cycles per issued instruction."""
     idle = ("stall_selected", "stall_not_selected")
-    waiting = [(key, value) for key, value in figures.items() if metrics.is_stall(key) and key not in idle]
-    return sorted(waiting, key=lambda item: -item[1])[:TOP_STALLS]
+    return {key: value for key, value in figures.items() if metrics.is_stall(key) and key not in idle}
+
+
+def top_stalls(figures: Mapping[str, float]) -> list[tuple[str, float]]:
+    """The largest of them."""
+    return sorted(waits(figures).items(), key=lambda item: -item[1])[:TOP_STALLS]
 
 
 # ---- Against another report ------------------------------------------------------------------------------------------

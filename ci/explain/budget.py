@@ -22,11 +22,7 @@ WORTH_A_WORD = 0.08
 """The share of the change from which on a contribution is named: with ten of less, most would still be named."""
 LEAST_EXPLAINED = 0.25
 """Causes of less than this share of the change are not what it comes of."""
-SUSPECTED = {
-    "registers": ("registers", 0),
-    "occupancy_pct": ("occupancy", 0.02),
-    "local_instructions": ("spills", 0),
-}
+SUSPECTED = {"registers": ("registers", 0), "occupancy_pct": ("occupancy", 0.02), "local_instructions": ("spills", 0)}
 """What people suspect first, and the share by which it varies from run to run: counts do not."""
 NOISE_POINTS = 1.5
 """Waits are times: two profiles of the same code differ by up to 1.5% of its time, and counts do not."""

@@ -41,11 +41,10 @@ def processes(case: CaseVerdict, gates: Gates) -> Markup | None:
     ends = [min(max(bound, min(core) - room), max(core) + room) for row in rows for bound in _ends(row)]
     axis = Scale.over([*core, *ends], NAMES, RIGHT)
     bottom = PROCESSES_TOP + PROCESS_ROW * len(rows) + 6
-    labels = [*(f"process {index}" for index in range(1, len(each) + 1)), "together"]
-    drawn = [
-        _whisker(label, row, PROCESSES_TOP + 3 + PROCESS_ROW * (index + 0.5), axis)
-        for index, (label, row) in enumerate(zip(labels, rows, strict=False))
-    ]
+    drawn = []
+    for index, row in enumerate(rows):
+        label = f"process {index + 1}" if index < len(each) else "together"
+        drawn.append(_whisker(label, row, PROCESSES_TOP + 3 + PROCESS_ROW * (index + 0.5), axis))
     percents = ", ".join(formatting.percent(process.change_pct, 2, sign=True) for process in each)
     change, interval = formatting.signed(case.change_pct, case.interval_pct)
     return drawing.figure(

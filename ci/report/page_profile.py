@@ -140,14 +140,7 @@ SMALL_WAIT = 0.005
 
 def waits(profiled: Both) -> Markup | None:
     """The change of each wait, in cycles per instruction; where there is no base, the waits themselves."""
-    base, head = (
-        {
-            key: value
-            for key, value in (side.figures.items() if side else ())
-            if metrics.is_stall(key) and key not in ("stall_selected", "stall_not_selected")
-        }
-        for side in (profiled.base, profiled.head)
-    )
+    base, head = analyze.waits(profiled.base.figures) if profiled.base else {}, analyze.waits(profiled.head.figures)
     change = {key: head.get(key, 0.0) - base.get(key, 0.0) for key in {**head, **base}}
     shown = sorted((key for key in change if abs(change[key]) >= SMALL_WAIT), key=lambda key: (-abs(change[key]), key))
     if not shown:
