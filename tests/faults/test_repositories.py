@@ -93,7 +93,7 @@ def a_link_out_of_the_sources(repo: Path) -> None:
     write(repo, {"shared.h": "int changed;\n"})
 
 
-CHANGES: dict[str, Callable[[Path], None]] = {
+CHANGES: dict[str, Callable[[Path], object]] = {
     "an ignored header": ignored_header,
     "a header ignored by this clone": ignored_everywhere,
     "sources behind a link": sources_behind_a_link,
@@ -104,8 +104,8 @@ CHANGES: dict[str, Callable[[Path], None]] = {
     "assumed unchanged, the card": hidden("--assume-unchanged", path=CARD),
     "skipped in the work tree": hidden("--skip-worktree"),
     "skipped in the work tree, deleted": hidden("--skip-worktree", path="csrc/scale_more.cpp", text=None),
-    "staged": lambda repo: (write(repo, {"csrc/scale.cpp": "int changed;\n"}), git(repo, "add", "--all"))[0] and None,
-    "untracked": lambda repo: write(repo, {"csrc/scale_new.cpp": "int e;\n"}) and None,
+    "staged": lambda repo: (write(repo, {"csrc/scale.cpp": "int changed;\n"}), git(repo, "add", "--all")),
+    "untracked": lambda repo: write(repo, {"csrc/scale_new.cpp": "int e;\n"}),
 }
 
 
