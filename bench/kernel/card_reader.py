@@ -57,9 +57,7 @@ def read(asked: CardQuestions, leader: Leader) -> CardsAnswer:
             mistakes.append(CardMistake(file=str(path), line=None, member="", text=text))
             continue
         if path.exists() and not path.is_file():  # to read a pipe would wait for a writer
-            mistakes.append(
-                CardMistake(file=str(path), line=None, member="", text="a card is a file; this is none")
-            )
+            mistakes.append(CardMistake(file=str(path), line=None, member="", text="a card is a file; this is none"))
             continue
         try:
             facts = _Reader(path).facts(asked.cases.get(path.stem, ()), asked.tiles)

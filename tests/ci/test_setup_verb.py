@@ -165,9 +165,7 @@ def test_what_keeps_it_from_beginning_is_one_sentence(
     assert hub.writes() == []
 
 
-def test_a_restriction_that_github_does_not_keep_is_an_error(
-    hub: FakeGitHub, ends_with: EndsWith
-) -> None:
+def test_a_restriction_that_github_does_not_keep_is_an_error(hub: FakeGitHub, ends_with: EndsWith) -> None:
     """As where an organisation's plan has none: the group would admit every workflow."""
 
     def forget() -> None:
