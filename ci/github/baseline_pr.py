@@ -111,11 +111,8 @@ def _moved_cases(new: RunRecord, verdict: RecordVerdict, rules: Policy, before: 
 
 def release(new: RunRecord, gpu: RunnerGpu, run_url: str | None, tag: str) -> Offer:
     """What a tag's measurement becomes: the release that all later ones are held against."""
-    whole = as_baseline(new)
-    assert whole.summary is not None  # noqa: S101 - as_baseline makes one
-    named = whole.model_copy(update={"summary": whole.summary.model_copy(update={"release": tag})})
     name, run = visible(tag, 60), f" by [this run]({run_url})." if run_url else "."
-    file = _file(ratchet.beside(baseline_path(gpu), "release"), named)
+    file = _file(ratchet.beside(baseline_path(gpu), "release"), as_baseline(new, release=tag))
     body = f"Release {render.markdown_line((name,))} was measured on `{gpu.label}`{run}\n"
     title = f"Hold {gpu.label} against release {name}"
     return Offer(f"kernelgate/release-{gpu.label}", (file,), title, body, new.run.head_sha or "")
@@ -201,7 +198,7 @@ def _file(path: str, held: RunRecord) -> tuple[str, bytes]:
     return path, record.to_lines(held).encode()
 
 
-def as_baseline(new: RunRecord, stored: RunRecord | None = None) -> RunRecord:
+def as_baseline(new: RunRecord, stored: RunRecord | None = None, release: str | None = None) -> RunRecord:
     """The head's samples alone, and a summary that keeps the days of `stored`. Raises UsageError without samples."""
     processes = tuple(
         process.model_copy(update={"role": "block", "loaded": ("head",), "timings": timings})
@@ -218,8 +215,8 @@ def as_baseline(new: RunRecord, stored: RunRecord | None = None) -> RunRecord:
     )
     short = formatting.ids(case.key for case in kept.cases)
     each = {short[case.key].text: _summary(case, new, stored) for case in timed_cases(kept)}
-    summary = record.Summary(source=f"commit {new.run.head_sha}, measured {when[:10]}", cases=each)
-    return kept.model_copy(update={"summary": summary})
+    source = f"commit {new.run.head_sha}, measured {when[:10]}"
+    return kept.model_copy(update={"summary": record.Summary(source=source, cases=each, release=release)})
 
 
 def _head_only(timings: Iterable[Timing]) -> tuple[Timing, ...]:

@@ -17,7 +17,7 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.document import escape
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.claims import BOX, BULLET, FILLER, Claim, plain, read_claims
-from kernelgate.ci.github.client import changed_names, connect, patiently
+from kernelgate.ci.github.client import changed_names, connect, patiently, touches
 from kernelgate.ci.judge.completeness import SUPPLIES
 from kernelgate.ci.policy.policy import Template
 
@@ -95,7 +95,7 @@ def describe(
     claims, unread = ((), ()) if policy.claims == "ignore" else read_claims(sections.get(Part.CLAIMS, ""))
     if by_bot:
         return Description((), claims, (), "a bot opened it")
-    if changed is not None and not any(path.startswith(policy.kernel_paths) for path in changed):
+    if not touches(changed, policy.kernel_paths):
         return Description((), claims, (), "it touches no kernel")
     asked = ASKED if policy.sections != "ignore" else ()
     empty = [part for part in asked if _is_empty(part, sections.get(part, ""))]

@@ -137,7 +137,7 @@ def skipped(files: Sequence[str] | None, labels: Collection[str], rules: Measure
         return f"the pull request has the label {label}"
     if watches_no_kernel(rules) and not any(name.startswith(CARDS) for name in files or ()):
         return NO_CARD
-    if files is not None and not any(name.startswith(tuple(rules.paths)) for name in files):
+    if not client.touches(files, rules.paths):
         return "the pull request changes no measured path"
     return DRAFT if draft and rules.drafts == "on_ready" else None
 
