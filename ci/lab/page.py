@@ -129,29 +129,22 @@ def served(session: Path, policy: Policy, known: Calculator) -> Served:
     return {**page_of, "/state.json": (JSON, lambda: json.dumps({"html": shown(now())}))}
 
 
-@dataclass(frozen=True)
-class PageAnswer:
-    status: int
-    kind: str
-    text: str
-
-
-def answer(method: str, path: str, headers: Iterable[tuple[bytes, bytes]], served: Served) -> PageAnswer:
-    """To one request. A log that cannot be read is said with status 500, as `error` in JSON."""
+def answer(method: str, path: str, headers: Iterable[tuple[bytes, bytes]], served: Served) -> tuple[int, str, str]:
+    """To one request: status, kind and text. A log that cannot be read is said with status 500, as `error` in JSON."""
     hosts = [value for name, value in headers if name.lower() == b"host"]
     if len(hosts) != 1 or not OURS.fullmatch(hosts[0]):
-        return PageAnswer(421, TEXT, f"This answers to http://{ADDRESS} and http://localhost alone.\n")
+        return 421, TEXT, f"This answers to http://{ADDRESS} and http://localhost alone.\n"
     if path not in served:
-        return PageAnswer(404, TEXT, f"There are {' and '.join(served)}.\n")
+        return 404, TEXT, f"There are {' and '.join(served)}.\n"
     if method not in ("GET", "HEAD"):
-        return PageAnswer(405, TEXT, "Only GET and HEAD: nothing can be changed here.\n")
+        return 405, TEXT, "Only GET and HEAD: nothing can be changed here.\n"
     kind, made = served[path]
     try:
-        return PageAnswer(200, kind, made())
+        return 200, kind, made()
     except KernelgateError as error:
         if kind == JSON:
-            return PageAnswer(500, JSON, json.dumps({"error": str(error)}))
-        return PageAnswer(500, TEXT, f"{error}\n")
+            return 500, JSON, json.dumps({"error": str(error)})
+        return 500, TEXT, f"{error}\n"
 
 
 def listening(port: int) -> socket.socket:
@@ -168,11 +161,11 @@ def serve(port: int, served: Served, at: Callable[[str], None]) -> None:
     import uvicorn  # of the extra `page`
 
     async def application(scope: Message, _: object, send: Callable[[Message], Awaitable[None]]) -> None:
-        found = answer(scope["method"], scope["path"], scope["headers"], served)
-        body = found.text.encode()
-        told = {"content-type": found.kind, "content-length": str(len(body)), **HEADERS}
+        status, kind, text = answer(scope["method"], scope["path"], scope["headers"], served)
+        body = text.encode()
+        told = {"content-type": kind, "content-length": str(len(body)), **HEADERS}
         headers = [(name.encode(), value.encode()) for name, value in told.items()]
-        await send({"type": "http.response.start", "status": found.status, "headers": headers})
+        await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
     settings = uvicorn.Config(

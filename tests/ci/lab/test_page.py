@@ -22,7 +22,7 @@ from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder, page
 from kernelgate.ci.lab import page as write
 from kernelgate.ci.lab.log import Event
-from kernelgate.ci.lab.page import Calculator, PageAnswer
+from kernelgate.ci.lab.page import Calculator
 from kernelgate.ci.lab.state import SessionState, state_of
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
@@ -72,16 +72,16 @@ LOCAL = ((b"host", b"127.0.0.1:8756"),)
 def test_browsers_of_this_machine_are_answered_and_there_is_nothing_else() -> None:
     for host in (b"127.0.0.1:8756", b"localhost"):
         headers = [(b"accept", b"*/*"), (b"Host", host)]
-        assert write.answer("GET", "/", headers, FIXED) == PageAnswer(200, write.HTML, "page")
-        assert write.answer("GET", "/state.json", headers, FIXED) == PageAnswer(200, write.JSON, "{}")
+        assert write.answer("GET", "/", headers, FIXED) == (200, write.HTML, "page")
+        assert write.answer("GET", "/state.json", headers, FIXED) == (200, write.JSON, "{}")
     for method, path, status in (("POST", "/", 405), ("GET", "/log.jsonl", 404), ("GET", "/../state.json", 404)):
-        assert write.answer(method, path, LOCAL, FIXED).status == status
+        assert write.answer(method, path, LOCAL, FIXED)[0] == status
 
 
 def test_a_name_that_was_pointed_at_this_machine_is_refused() -> None:
     strange = (b"evil.example", b"127.0.0.1.evil.example", b"localhost@evil.example", b"localhost\n")
     for hosts in (*([one] for one in strange), [b"localhost", b"evil.example"], []):
-        assert write.answer("GET", "/state.json", [(b"host", host) for host in hosts], FIXED).status == 421
+        assert write.answer("GET", "/state.json", [(b"host", host) for host in hosts], FIXED)[0] == 421
 
 
 def test_a_broken_line_is_said_and_mended_without_a_new_start(tmp_path: Path) -> None:
@@ -90,12 +90,12 @@ def test_a_broken_line_is_said_and_mended_without_a_new_start(tmp_path: Path) ->
     log = begun / "log.jsonl"
     whole = log.read_text()
     log.write_text(whole + '{"event": "no')
-    told, page = (write.answer("GET", path, LOCAL, served) for path in ("/state.json", "/"))
-    assert (told.status, page.status) == (500, 500)
-    assert "log.jsonl:2 is no event of a session" in json.loads(told.text)["error"]
-    assert "log.jsonl:2 is no event of a session" in page.text
+    told, page_ = (write.answer("GET", path, LOCAL, served) for path in ("/state.json", "/"))
+    assert (told[0], page_[0]) == (500, 500)
+    assert "log.jsonl:2 is no event of a session" in json.loads(told[2])["error"]
+    assert "log.jsonl:2 is no event of a session" in page_[2]
     log.write_text(whole)
-    assert write.answer("GET", "/", LOCAL, served).status == 200
+    assert write.answer("GET", "/", LOCAL, served)[0] == 200
 
 
 def test_it_listens_on_the_loopback_address_alone_and_says_that_a_port_is_taken() -> None:
