@@ -70,7 +70,7 @@ class SessionAtHand:
 
         def show_next() -> None:
             click.echo(f"Next, because {now.next.why}:", err=True)
-            click.echo("\n".join(report.commands(now.next)))
+            click.echo("\n".join(now.next.commands))
 
         return Answered(made, show_next, STOP if now.stop else code)
 

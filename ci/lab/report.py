@@ -12,15 +12,7 @@ from kernelgate.ci.explain.next_step import KEEP_FROM, PROFILE_BELOW
 from kernelgate.ci.lab import drawings, variables
 from kernelgate.ci.lab.log import Event, PatternUse, SessionNote, TriedChange, closed_of, duration, notes
 from kernelgate.ci.lab.patterns import Applies
-from kernelgate.ci.lab.state import (
-    BLIND_TARGET,
-    BOTTLENECK_TARGET,
-    BUILD_TARGET,
-    GateState,
-    NextCommand,
-    SessionState,
-    state_of,
-)
+from kernelgate.ci.lab.state import BLIND_TARGET, BOTTLENECK_TARGET, BUILD_TARGET, GateState, SessionState, state_of
 from kernelgate.ci.policy.policy import Policy
 
 FILE, REVIEW = "report.md", "review.md"
@@ -54,7 +46,7 @@ def status_lines(state: SessionState) -> Iterator[str]:
         yield f"closed: {state.closed}"
     else:
         yield f"Next, because {state.next.why}:"
-        yield from (f"  {command}" for command in commands(state.next))
+        yield from (f"  {command}" for command in state.next.commands)
 
 
 def about_words(state: SessionState) -> str:
@@ -64,11 +56,6 @@ def about_words(state: SessionState) -> str:
 def took(gate: GateState) -> str:
     """Such as "1.2 of 10 min"."""
     return f"{f'{gate.minutes:.1f} of ' if gate.minutes else ''}{gate.limit_minutes:g} min"
-
-
-def commands(coming_next: NextCommand) -> tuple[str, ...]:
-    """What comes next, a command a line: before a change, what says what to try."""
-    return tuple(one for one in (coming_next.recommend, coming_next.command) if one is not None)
 
 
 def try_line(one: TriedChange) -> str:

@@ -75,6 +75,10 @@ class NextCommand:
     action: str | None = None
     """Of what that recommends the first that was not tried since; None where there is none."""
 
+    @property
+    def commands(self) -> tuple[str, ...]:
+        return tuple(one for one in (self.recommend, self.command) if one is not None)
+
 
 @dataclass(frozen=True, kw_only=True)
 class SessionFigures:
