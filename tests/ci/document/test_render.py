@@ -200,9 +200,12 @@ def test_a_comment_stays_below_the_limit_with_its_verdict(count: int, limit: int
     assert text.count("<details>") == text.count("</details>")
 
 
-def test_long_strings_are_cut_before_they_fill_the_comment_and_many_leave_the_verdict_standing() -> None:
+def test_long_strings_are_cut_before_they_fill_the_comment() -> None:
     for text in ("x" * 100_000, "`` " * 50_000):
         assert all(len(render.comment(said)) < render.COMMENT_LIMIT for said in hostile_reports(text).values())
+
+
+def test_many_long_strings_leave_the_verdict_standing() -> None:
     finding = Finding("odd", "@odd " * 200, False)
     verdicts = [replace(slower(one, 5.0), sentence="`s" * 300, findings=(finding,) * 20) for one in NINE]
     run = record(NINE, notes=(Note(text="`n " * 300),) * 300)
