@@ -220,7 +220,7 @@ class Engine:
         documents = [
             doc for each in {tree, *trees.values()} for doc in (*workflows(each).values(), *actions(each).values())
         ]
-        used = {step["uses"] for doc in documents for _, step in steps(doc) if "uses" in step}
+        used = {step["uses"] for doc in documents for _, step in steps(doc.content) if "uses" in step}
         for uses in sorted(name for name in used if name.startswith("actions/") or name == GATE):
             name = uses.split("@")[0].split("/")[1]
             yield uses, str(_stand_in(self.folder / "actions" / name, name))

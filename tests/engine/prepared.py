@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from tests.engine.stand_in import KNOWN
-from tests.workflows.documents import Workflow, actions, workflows
+from tests.workflows.documents import Workflow, actions, steps, workflows
 
 Document = dict[str, Any]
 GATE = "kernelgate-engine/environment@v0"
@@ -43,7 +43,7 @@ def prepare(document: Document, repository: str, sha: str) -> Document:
         substitution.change(prepared)
     known = {"${{ job.workflow_repository }}": repository, "${{ job.workflow_sha }}": sha}
     filled: Document = _replaced(prepared, lambda text: known.get(text, text))
-    for step in all_steps(filled):
+    for _, step in steps(filled):
         refuse_unknown_inputs(step)
     return filled
 
@@ -85,11 +85,6 @@ def refuse_unknown_inputs(step: Document) -> None:
     owner, _, name = step.get("uses", "").split("@")[0].partition("/")
     if owner == "actions" and (unknown := sorted(step.get("with", {}).keys() - KNOWN[name])):
         raise UnknownInputError(f"the stand-in for actions/{name} does not know {', '.join(unknown)}")
-
-
-def all_steps(document: Document) -> Iterator[Document]:
-    jobs = document["jobs"].values() if "jobs" in document else [document["runs"]]
-    yield from (step for job in jobs for step in job.get("steps", ()))
 
 
 # The substitutions ----------------------------------------------------------------------------------------------------

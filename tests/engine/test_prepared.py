@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from tests.engine.prepared import FILLED, SUBSTITUTIONS, Substitution, UnknownInputError, all_steps, prepare
-from tests.workflows.documents import actions, workflows
+from tests.engine.prepared import FILLED, SUBSTITUTIONS, Substitution, UnknownInputError, prepare
+from tests.workflows.documents import actions, steps, workflows
 
 DOCUMENTS = [*workflows().values(), *actions().values()]
 
@@ -28,9 +28,9 @@ def test_each_property_that_is_filled_in_is_needed(name: str) -> None:
 def test_what_is_left_is_what_the_files_say() -> None:
     """A step's command, condition and inputs are never changed, but for the names in the list."""
     for document in DOCUMENTS:
-        prepared = list(all_steps(prepare(document.content, "kernelgate/kernelgate", "f" * 40)))
-        asked = list(all_steps(document.content))
-        ours = [step for step in prepared if not step.get("uses", "").startswith("kernelgate-engine/")]
+        prepared = prepare(document.content, "kernelgate/kernelgate", "f" * 40)
+        asked = [step for _, step in steps(document.content)]
+        ours = [step for _, step in steps(prepared) if not step.get("uses", "").startswith("kernelgate-engine/")]
         assert [step.get("run") for step in ours] == [step.get("run") for step in asked]
         assert [set(step.get("with", {})) for step in ours] == [set(step.get("with", {})) for step in asked]
 
@@ -43,11 +43,12 @@ def test_no_property_that_act_lacks_is_left() -> None:
 
 @pytest.mark.parametrize("action", ["checkout", "upload-artifact", "download-artifact"])
 def test_an_input_that_a_stand_in_does_not_know_is_refused(action: str) -> None:
-    document = next(
-        each for each in DOCUMENTS if any(f"actions/{action}@" in str(step) for step in all_steps(each.content))
+    planted, step = next(
+        (content, step)
+        for content in (copy.deepcopy(each.content) for each in DOCUMENTS)
+        for _, step in steps(content)
+        if f"actions/{action}@" in step.get("uses", "")
     )
-    planted = copy.deepcopy(document.content)
-    step = next(step for step in all_steps(planted) if f"actions/{action}@" in step.get("uses", ""))
     step["with"]["overwite"] = True
     with pytest.raises(UnknownInputError, match="overwite"):
         prepare(planted, "kernelgate/kernelgate", "f" * 40)

@@ -47,12 +47,9 @@ def actions(root: Path = ROOT) -> dict[str, Workflow]:
     return {file.parent.name: Workflow(str(file.relative_to(root)), file.read_text("utf-8")) for file in files}
 
 
-def steps(workflow: Workflow) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(job id, step), in order; a composite action's steps under the id "runs"."""
-    if "runs" in workflow.content:
-        yield from (("runs", step) for step in workflow.content["runs"]["steps"])
-        return
-    for name, job in workflow.jobs.items():
+def steps(content: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(job id, step) of a workflow, in order; a composite action's steps under the id "runs"."""
+    for name, job in content.get("jobs", {"runs": content.get("runs")}).items():
         yield from ((name, step) for step in job.get("steps", ()))
 
 

@@ -39,14 +39,14 @@ def secrets(workflow: Workflow) -> Iterator[str]:
 
 def caches(workflow: Workflow) -> Iterator[str]:
     """A cache would carry files from a run of a stranger's code into a trusted one."""
-    for job_name, step in steps(workflow):
+    for job_name, step in steps(workflow.content):
         if step.get("uses", "").startswith(CACHES) or "cache" in step.get("with", {}):
             yield f"{job_name} uses a cache"
 
 
 def no_verbs(workflow: Workflow) -> Iterator[str]:
     """A step that is not one kernelgate verb or make target, or gives a verb a word that it does not take."""
-    for job_name, step in steps(workflow):
+    for job_name, step in steps(workflow.content):
         if "run" not in step or step["run"] in PLAIN:
             continue
         words = shlex.split(step["run"])

@@ -149,7 +149,7 @@ def test_only_measure_and_bisect_run_on_a_gpu_and_measure_never_compiles() -> No
     for name, workflow in WORKFLOWS.items():
         runners = {str(job.get("runs-on")) for job in workflow.jobs.values() if "uses" not in job}
         assert (runners <= hosted) == (name not in ("measure", "bisect")), name
-    ran = [step["run"] for _, step in steps(WORKFLOWS["measure"]) if "run" in step]
+    ran = [step["run"] for _, step in steps(WORKFLOWS["measure"].content) if "run" in step]
     verbs = [run.removeprefix("kernelgate ").removeprefix("step ").split()[0] for run in ran]
     expected = "admit index measured doctor canary fuzz bench bench bench compare resources sanitize sanitize profile"
     expected += " merge compare"  # of shards, on a hosted runner
@@ -214,7 +214,7 @@ def test_a_write_token_never_meets_a_pull_requests_files_or_other_packages() -> 
         [setup] = [step for step in job["steps"] if step.get("uses") == "./.github/actions/setup"]
         assert setup["with"] == {"target": "env-judge"}, "more packages than it needs beside the write token"
         assert all(step["run"].startswith("kernelgate ") for step in job["steps"] if "run" in step)
-    installing = [step["run"] for _, step in steps(ACTIONS["setup"]) if "make" in step.get("run", "")]
+    installing = [step["run"] for _, step in steps(ACTIONS["setup"].content) if "make" in step.get("run", "")]
     assert installing == ['make "$TARGET"']
 
 
