@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from multiprocessing.connection import Client
 from pathlib import Path
 from typing import Any
@@ -154,7 +155,7 @@ def nothing(*_: object) -> None:
     pass
 
 
-ACTIONS = {
+ACTIONS: dict[str, Callable[[Json, Path, Json], Json | None]] = {
     "checkout": checkout,
     "setup-python": nothing,
     "upload-artifact": upload,
