@@ -289,7 +289,7 @@ class Profile(Model):
 
 class Cost(Model):
     """How long one phase had the GPU. Of timing, `calls` and `witness` are the calls, `verifying` compares outputs, and
-    `starting` is the rest, such as loading libraries."""
+    `starting` is the rest: loading libraries, warming up."""
 
     phase: str
     gpu_seconds: NonNegative
