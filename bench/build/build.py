@@ -135,7 +135,6 @@ def _targets(sources: Sources, tools: Toolchain) -> tuple[Target, ...]:
 
 
 def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Manifest:
-    """In `work`, a folder of which nothing is there yet."""
     start = time.monotonic()
     warnings = compile_in(work / TREE, how, sha, limits)
     (work / TREE / LIBRARY).rename(work / LIBRARY)

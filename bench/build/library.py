@@ -42,8 +42,6 @@ ABSENT = "absent.json"
 
 
 class Manifest(BaseModel):
-    """What `library.json` says of the library beside it."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     card: Annotated[str, Field(pattern=r"^[\w.-][\w. -]*$")]

@@ -54,8 +54,6 @@ class DrawnInputs(Message):
 
 
 class CaseMeasured(Message):
-    """What came of one case."""
-
     outputs: tuple[OutputAccuracy, ...] = ()
     left_out: str | None = None
     """Why there is nothing of this case, or of one of its outputs."""
@@ -68,8 +66,6 @@ class CaseMeasured(Message):
 
 @dataclass(frozen=True)
 class CardCases:
-    """What to measure of one card."""
-
     compared: Compared
     cases: tuple[CaseFacts, ...]
 

@@ -36,8 +36,6 @@ class LeftOutError(Exception):
 
 @dataclass(frozen=True)
 class DrawnOutput:
-    """One output of one draw."""
-
     errors: PairErrors | None
     identical: bool
     elements: int
@@ -122,7 +120,6 @@ def _summed(asked: DrawnInputs, name: str, results: list[DrawnOutput]) -> Output
 
 
 def measure_each(request: CheckRequest, leader: Leader) -> None:
-    """Measures case after case, until one leaves the device beyond use."""
     examine.answer_each(request, leader, DrawnInputs, partial(_outcome, request.card))
 
 

@@ -43,8 +43,6 @@ PATTERNS: dict[torch.dtype, tuple[int, int]] = {
 
 @dataclass(frozen=True)
 class MemoryLayout:
-    """How a tensor lies in memory."""
-
     strides: tuple[int, ...] | None = None
     """In elements; None without gaps."""
     offset: int = 0
@@ -53,8 +51,6 @@ class MemoryLayout:
 
 @dataclass(frozen=True)
 class Guarded:
-    """A tensor between guards."""
-
     buffer: torch.Tensor
     """All of it, as integers of the dtype's width."""
     tensor: torch.Tensor
@@ -65,13 +61,11 @@ class Guarded:
         return bits(self.tensor) == self.pattern
 
     def guards_changed(self) -> bool:
-        """Whether something wrote before or after the tensor."""
         guard = GUARD_BYTES // self.buffer.element_size()
         edges = torch.cat((self.buffer[:guard], self.buffer[-guard:]))
         return bool((edges != self.pattern).any())
 
     def poison(self) -> None:
-        """Fills it with the pattern again."""
         self.buffer.fill_(self.pattern)
 
 
@@ -93,7 +87,6 @@ def guarded(
 
 
 def synchronize(device: str) -> None:
-    """Waits for a GPU."""
     if device == "cuda":
         torch.cuda.synchronize()
 
@@ -170,7 +163,6 @@ class ReadyCall:
     call: Callable[[], Any]
 
     def refill(self) -> None:
-        """Inputs as drawn, outputs poisoned."""
         for _, copy, original in self.inputs:
             operands.fill(copy.tensor, original)
         for buffer in self.outputs.values():
@@ -192,7 +184,6 @@ class ReadyCall:
         return made
 
     def right(self) -> Tensors:
-        """What the oracle gives."""
         return compare.expected(self.subject.judge, self.draw.case, self.originals, tuple(self.shapes))
 
     def compared(self, made: Tensors, right: Tensors) -> Comparison:
@@ -201,8 +192,6 @@ class ReadyCall:
 
 @dataclass(frozen=True)
 class KernelCall:
-    """One call of the kernel and what it left behind."""
-
     comparison: Comparison
     right: Tensors
     untouched: dict[str, torch.Tensor]
@@ -298,7 +287,6 @@ def calling(subject: Subject) -> Iterator[None]:
 
 
 def run(ready: ReadyCall) -> KernelCall:
-    """One call, looked at from every side."""
     judge = ready.subject.judge
     made, right = called(ready), ready.right()
     kept = judge.in_place or ready.subject.bound.returns(tuple(ready.shapes))
@@ -347,7 +335,6 @@ def worst(comparisons: Iterable[Comparison]) -> Comparison:
 
 
 def wrong(found: Comparison, right: Tensors) -> str | None:
-    """A comparison that did not pass, in words."""
     if found.passed:
         return None
     where = f"{compare.place(found.output, found.worst)} of shape {list(right[found.output].shape)}"

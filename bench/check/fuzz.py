@@ -260,7 +260,6 @@ def exit_code(done: Sequence[record.Check]) -> int:
 
 
 def summary(done: record.Check) -> str:
-    """The end of a run in one sentence."""
     about = f"fuzz {done.card}" if done.card else "fuzz"
     if done.status == "skipped":
         return f"{about}: skipped: {done.reason}"
@@ -272,7 +271,6 @@ def summary(done: record.Check) -> str:
 
 
 def sizes(card: CardFacts, chosen: Sequence[Trial], device: environment.DeviceKind) -> str:
-    """What is run, in words."""
     where = "GPU" if device == "cuda" else "CPU"
     if len(chosen) > 1:
         return f"{len(chosen)} configurations of {card.name} on the {where}"
@@ -295,7 +293,6 @@ def more(card: CardFacts, facts: FailureFacts) -> list[str]:
 
 
 def repeat(card: CardFacts, trial: Trial) -> str:
-    """The command that runs a trial again."""
     return shlex.join(["kernelgate", "fuzz", "--seed", str(trial.run_seed), "--case", f"{card.name}/{trial.id}"])
 
 

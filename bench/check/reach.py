@@ -36,8 +36,6 @@ class LaunchedKernels(Message):
 
 @dataclass(frozen=True)
 class Reach:
-    """The chosen cases, and what they leave out."""
-
     cases: tuple[CaseFacts, ...]
     unreached: tuple[str, ...] = ()
     """Kernels that no case of the card launches; none where not every case was tried."""

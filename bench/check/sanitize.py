@@ -53,8 +53,6 @@ _MARK = "========="
 
 @dataclass(frozen=True)
 class ToolRun:
-    """What one tool did."""
-
     findings: tuple[CheckFinding, ...]
     done: int
     """The cases that it came to the end of."""
@@ -64,8 +62,6 @@ class ToolRun:
 
 @dataclass(frozen=True)
 class SanitizerOptions:
-    """What a call asks for."""
-
     tools: tuple[str, ...] = TOOLS
     seconds: float | None = None
     """For the calls of one card under all tools, with `STARTING_S` more for each; None sets each tool a limit alone."""

@@ -78,8 +78,6 @@ class TrialOutcome(Message):
 
 
 class TrialProcess(KernelWorker):
-    """Leaving the `with` block ends the process."""
-
     def __init__(
         self,
         library: Library,
@@ -88,7 +86,6 @@ class TrialProcess(KernelWorker):
         workers: WorkerPool,
         side: record.Side = "head",
     ) -> None:
-        """`workers`: processes that were started before, among which may be the one that this needs."""
         libraries = ((side, LibraryAt.of(library)),)
         request = CheckRequest(device=device, libraries=libraries, card=card.file.absolute())
         ahead = imports({side: library})
@@ -142,8 +139,6 @@ SHRINK_PATIENCE_S = 20.0
 
 @dataclass(frozen=True)
 class FailureFacts:
-    """What more is known of a failed trial."""
-
     runs: int
     failed: int
     """How often the very same trial failed, of so many runs."""

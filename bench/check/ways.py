@@ -350,7 +350,6 @@ WAYS: Mapping[str, Callable[[Subject, Trial], TrialOutcome]] = {
 
 
 def try_each(request: CheckRequest, leader: Leader) -> None:
-    """Tries trials until one leaves the device beyond use."""
     examine.answer_each(request, leader, Trial, partial(_tried, request.card))
 
 

@@ -48,8 +48,6 @@ What = Literal["operators", "oracle", "call"]
 
 
 class CardTrial(Message):
-    """The cases that a card's members are tried on."""
-
     library: LibraryAt
     card: Path
     cases: tuple[dict[str, AxisValue], ...]
@@ -319,7 +317,6 @@ def _recorder(trial: CardTrial) -> _Recorder | _Functions:
 def _record_call(
     kernel: Kernel, case: CaseAxes, given: Inputs, shapes: Shapes, recorder: _Recorder | _Functions
 ) -> None:
-    """Raises an error where the card's call does not fit."""
     from kernelgate.bench.kernel import operands
     from kernelgate.bench.kernel.operands import Bound
 

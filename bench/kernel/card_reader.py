@@ -295,7 +295,6 @@ class _Reader:
                 self._doubt(name, f"a card has no {name}, and nothing here uses it: {remedy}")
 
     def _doubt_axes(self, example: Mapping[str, Any]) -> None:
-        """Whether a fuzzed case has every axis that the card reads."""
         case = self._axes({**example, "distribution": "normal"})
         try:
             self.kernel.tolerance(case)

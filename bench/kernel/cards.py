@@ -95,12 +95,10 @@ class CardFacts(Message):
 
     @property
     def timed(self) -> frozenset[str]:
-        """The ids of all cases that a suite times."""
         return frozenset(case.id for suite in self.suites.values() for case in suite)
 
     @property
     def cases(self) -> dict[str, CaseFacts]:
-        """Every case that the card names, by id."""
         listed = [*self.asked, *self.sanitize, *(case for suite in self.suites.values() for case in suite)]
         return {case.id: case for case in listed}
 
@@ -135,8 +133,6 @@ class CardsAnswer(Message):
 
 @dataclass(frozen=True)
 class Cards:
-    """All cards of one folder, and what is wrong with those that cannot be used."""
-
     folder: Path
     cards: tuple[CardFacts, ...]
     mistakes: tuple[CardError, ...] = ()

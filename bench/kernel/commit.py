@@ -233,8 +233,6 @@ Source = Literal["default branch", "head"]
 
 @dataclass(frozen=True)
 class Compared:
-    """One card's libraries with the card that judges them."""
-
     card: CardFacts
     sides: Sides
     source: Source | None
@@ -243,7 +241,6 @@ class Compared:
 
     @property
     def same(self) -> bool:
-        """Whether nothing that is measured differs."""
         return self.sides.base is not None and self.sides.base.same_as(self.sides.head)
 
     def is_one(self, machine: record.Environment) -> bool:

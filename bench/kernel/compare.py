@@ -36,7 +36,6 @@ class Comparison:
 
 
 def expected(kernel: Kernel, case: CaseAxes, given: Inputs, names: tuple[str, ...]) -> Tensors:
-    """What the oracle gives for these inputs, in float64."""
     exact = operands.exact(asked_for(kernel, kernel.oracle, given))
     return operands.named(kernel.oracle(case, **exact), names, "oracle()")
 
@@ -126,7 +125,6 @@ def first(mask: torch.Tensor) -> tuple[int, ...]:
 
 
 def largest(values: Sequence[float | None]) -> float | None:
-    """The largest; None where one is None."""
     known = [value for value in values if value is not None]
     return max(known, default=None) if len(known) == len(values) else None
 

@@ -86,7 +86,6 @@ def load_module(path: Path) -> ModuleType:
 
 
 def kernel_class(module: ModuleType, path: Path) -> type[Kernel]:
-    """The one subclass of Kernel that the module defines."""
     classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Kernel)]
     found = [one for one in classes if one is not Kernel and one.__module__ == module.__name__]
     if len(found) != 1:

@@ -274,7 +274,6 @@ class Bound:
 
     @cached_property
     def takes(self) -> frozenset[str] | None:
-        """The names that `call` takes; None where it takes any."""
         return call_takes(self.kernel)
 
     def returns(self, outputs: tuple[str, ...]) -> bool:

@@ -55,8 +55,6 @@ MOST_SHARES, CORES_A_SHARE = 4, 4
 
 
 class CompileCase(Message):
-    """One call whose kernels are compiled."""
-
     id: str
     """Of a fuzzed case, what triton_runtime.one_config is given when it is fuzzed."""
     axes: dict[str, AxisValue]

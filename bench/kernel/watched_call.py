@@ -65,8 +65,6 @@ class WatchedCall(BaseModel):
 
 @dataclass(frozen=True)
 class Watching:
-    """A call, and the tool that watches it."""
-
     tool: tuple[str | Path, ...]
     """The tool's own words, up to the program that it runs."""
     call: WatchedCall
