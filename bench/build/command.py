@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import time
@@ -41,6 +42,8 @@ exec {python} -m pip "$command" "$@"
 """
 SHOWN = 40
 """Of a command that failed, its last lines."""
+CLOSING = re.compile(r"(?:note|hint): |[×╰│]|\[end of output\]|error: [a-z]+(?:-[a-z]+)+$")
+"""What pip prints after the error: whose it is, and that it stands above."""
 
 
 def command_sources(tree: Path, spec: Command, check_out: CheckOut) -> dict[str, bytes]:
@@ -138,7 +141,8 @@ def _run(
     code = apart.exit_code(code)
     say(f"`{spec.line}` took {time.monotonic() - begun:.1f} s")
     if code != 0:
-        said = next(iter((*errors, *reversed(last))), "it printed nothing")
+        meant = (line for line in reversed(last) if not CLOSING.match(line.strip()))
+        said = next(iter((*errors, *meant, *reversed(last))), "it printed nothing").strip()
         # The shell's exit codes for a program that is not there, or cannot be run.
         if code in (126, 127) or said.endswith("No module named pip"):
             text = f"`{spec.line}` cannot be run here: {said}; install it beside {interpreter.current()}"

@@ -171,11 +171,23 @@ def test_a_project_builds_itself_once_and_each_side_has_a_process(
     assert git(project, "status", "--porcelain") == ""
 
 
+PIP_FAILED = (
+    r"      error: invalid command \047bdist_wheel\047\n      [end of output]\n  \n"
+    r"  note: This error originates from a subprocess, and is likely not a problem with pip.\n"
+    r"error: metadata-generation-failed\n\n× Encountered error while generating package metadata.\n"
+    r"╰─> See above for output.\n\nnote: This is an issue with the package mentioned above, not pip.\n"
+    r"hint: See above for details.\n"
+).replace("\\", r"\\")
+"""As pip 23 ends; a card's Python text has it in quotes."""
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         ("exit 3", r"scale does not compile: `exit 3` ended with 3: it printed nothing"),
         ("echo one; echo setup.py:1: error: no; echo two; false", r"ended with 1: setup\.py:1: error: no \(all of it"),
+        (f"printf '{PIP_FAILED}'; false", r"ended with 1: error: invalid command 'bdist_wheel' \(all of it"),
+        ("echo hint: none; false", r"ended with 1: hint: none \(all of it"),
         ("mkdir $KERNELGATE_OUT/other", r"left no theirs in \$KERNELGATE_OUT, where there is other"),
         ("touch $KERNELGATE_OUT/__editable__.theirs.pth", "left a link to its sources, .*: install without -e"),
     ],
