@@ -245,9 +245,11 @@ def affected(repo: Path, base: str, head: str | None, from_cards: Path | None) -
         names, same = {same[0]}, same[1:]
     elif same:
         say(f"not affected by the change: {', '.join(same)}")
-    sides: tuple[record.Side, ...] = ("base", "head")
+    sides: tuple[tuple[record.Side, str | None], ...] = (("base", base), ("head", head))
     made = (
-        record.Build(card=name, side=side, key=after[name], call_hash=after[name]) for name in same for side in sides
+        record.Build(card=name, side=side, sha=sha, key=after[name], call_hash=after[name])
+        for name in same
+        for side, sha in sides
     )
     return Affected(frozenset(names), tuple(made))
 

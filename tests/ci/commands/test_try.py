@@ -89,6 +89,7 @@ def test_only_what_the_change_affects_is_compiled(
     found = local.affected(clone, base, head, Path(cards))
     assert found.names == {"scale"}
     assert judge_cards.same_library(RunRecord(builds=found.same)) == {"other"}
+    assert [(one.side, one.sha) for one in found.same] == [("base", base), ("head", head)], "as the comment names them"
     said = capsys.readouterr().err
     assert "not affected by the change: other" in said
     assert "left out, for neither commit has its sources: absent, module" in said
