@@ -39,7 +39,10 @@ TVM_FFI = re.compile(rb"\bTVM_FFI_DLL_EXPORT_TYPED_FUNC\(")
 TVM_FFI_NAMES = re.compile(rb"\b(?:GlobalDef|ObjectDef)\b")
 OTHER_BINDINGS = {b"NB_MODULE": "nanobind"}
 OTHER_BINDINGS |= dict.fromkeys((b"PyMODINIT_FUNC", b"PyInit_"), "Python's C API")
-REGISTERS = re.compile(rb"^[ \t]*(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT)?\(\s*(\w+)\s*,", re.MULTILINE)
+REGISTERS = re.compile(
+    rb"^[ \t]*(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT)?\(\s*(\w+)\s*,|\bRegisterOperators\(\)\s*\.op\(\s*\"(\w+)::",
+    re.MULTILINE,
+)
 
 
 @dataclass(init=False)
@@ -288,7 +291,7 @@ def literal_namespace(sources: Sources) -> str | None:
 
 
 def registered(sources: Sources) -> set[str]:
-    return {name.decode() for data in sources.files.values() for name in REGISTERS.findall(data)}
+    return {one[one.lastindex or 0].decode() for data in sources.files.values() for one in REGISTERS.finditer(data)}
 
 
 def own_module(sources: Sources) -> str | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.core.files import CARDS
 from kernelgate.bench.system import git
@@ -49,10 +50,10 @@ class InitAnswer:
 def init(names: tuple[str, ...], check: bool, tool: str) -> Answered:
     """Find the kernels of this repository, and write a card for each, the workflows and a policy.
 
-    Finds TORCH_LIBRARY, PYBIND11_MODULE, exports of TVM-FFI, what launches a @triton.jit function, operators of
-    tritonbench and KernelBot's task.yml. Sources are read and never run. Nothing that exists is overwritten. What the
-    sources do not tell is marked OPEN in the card; `kernelgate cards` lists it until it is said. Of many kernels only
-    the named ones get cards.
+    Finds TORCH_LIBRARY, RegisterOperators, PYBIND11_MODULE, exports of TVM-FFI, what launches a @triton.jit function,
+    operators of tritonbench and KernelBot's task.yml. Sources are read and never run. Nothing that exists is
+    overwritten. What the sources do not tell is marked OPEN in the card; `kernelgate cards` lists it until it is said.
+    Of many kernels only the named ones get cards.
 
     Exit codes: 0 done, or with --check all is up to date, 1 with --check something is not, 2 no kernel found, 64 usage.
     """
@@ -104,6 +105,8 @@ def _said(
     if check:
         return "\n".join(told.out_of_date) or "up to date"
     lines = [f"{counted(len(told.kernels), 'kernel')} found"]
+    if not told.kernels:
+        lines.append(f"`kernelgate init -h` says what it looks for; write other cards by hand: {page('cards.md')}")
     lines += [f"  {one.name}: {one.how}, {one.place}" for one in told.kernels if not names or one.name in names]
     if told.skipped and not names:
         lines += ["without a card:", *(f"  {one}" for one in told.skipped[:MOST_SKIPPED])]

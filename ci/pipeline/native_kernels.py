@@ -25,9 +25,10 @@ from kernelgate.ci.pipeline.found_kernels import (
 
 BLOCK = re.compile(
     r"\b((?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_EXPAND)?|PYBIND11_MODULE)\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)\s*\{"
+    r"|\b(RegisterOperators)\(\)"
 )
 TVM_FFI = re.compile(r"^[ \t]*TVM_FFI_DLL_EXPORT_TYPED_FUNC\(\s*(\w+)\s*,\s*([\w:]+)\s*\)", re.MULTILINE)
-DEFINED = re.compile(r"\.def\(\s*((?:\"(?:[^\"\\]|\\.)*\"\s*)+)(?:,\s*&?\s*([A-Za-z_][\w:]*))?")
+DEFINED = re.compile(r"\.(?:def|op)\(\s*((?:\"(?:[^\"\\]|\\.)*\"\s*)+)(?:,\s*&?\s*([A-Za-z_][\w:]*))?")
 SCHEMA = re.compile(r"([\w:.]+)\((.*)\)\s*->\s*(.*)", re.DOTALL)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|(\"(?:[^\"\\\n]|\\.)*\")", re.DOTALL)
 CLASSIC = re.compile(r"#\s*include\s*[<\"](?:torch/(?:all|extension|library|script|torch|types)\.h|ATen/|c10/)")
@@ -77,13 +78,13 @@ def _line_at(text: str, position: int) -> int:
 def _bound(text: str) -> Iterator[tuple[str, int, str, str, str]]:
     """How, line, name, C++ function and schema of all that this file binds."""
     for block in BLOCK.finditer(text):
-        body = text[block.end() : closing(text, block.end() - 1)]
+        body = text[block.end() : closing(text, block.end() - 1) if block[1] else text.find(";", block.end())]
         for one in DEFINED.finditer(body):
             said = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', one[1]))
             schema = said if "->" in said else ""
             name = said.partition("(")[0].partition("::")[2] or said.partition("(")[0]
             if name.isidentifier():
-                yield block[1], _line_at(text, block.end() + one.start()), name, one[2] or "", schema
+                yield block[1] or block[4], _line_at(text, block.end() + one.start()), name, one[2] or "", schema
     for export in TVM_FFI.finditer(text):
         yield "TVM_FFI_DLL_EXPORT_TYPED_FUNC", _line_at(text, export.start(1)), export[1], export[2], ""
 

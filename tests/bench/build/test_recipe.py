@@ -347,6 +347,7 @@ def test_a_header_beyond_the_stable_abi_needs_a_torch(tmp_path: Path, header: st
         (b"x;\nTORCH_LIBRARY_FRAGMENT(my_ops, m) {", "my_ops", "my_ops"),
         (b"// TORCH_LIBRARY(my_ops, m)", None, "ours"),
         (b"TORCH_LIBRARY_IMPL(aten, CPU, m) {", None, "ours"),
+        (b'auto r = torch::RegisterOperators()\n    .op("my_ops::scale", &scale);', "my_ops", "my_ops"),
         # Such as #ifdef KERNELGATE_NAMESPACE … #else …: on the one path that is compiled here, or on both.
         (b"STABLE_TORCH_LIBRARY(KERNELGATE_NAMESPACE, m) {\nTORCH_LIBRARY(my_ops, m) {", "my_ops", "ours"),
     ],

@@ -67,6 +67,14 @@ STABLE_TORCH_LIBRARY(my_ops, m) {
 }
 TORCH_LIBRARY_FRAGMENT(my_ops, m) { m.def("split(Tensor x, Tensor? mask) -> (Tensor, Tensor)"); }
 """
+REGISTRY = """\
+#include <torch/script.h>
+torch::Tensor segment_sum(torch::Tensor src, torch::Tensor indptr, std::optional<torch::Tensor> out) { return src; }
+int64_t version() { return 1; }
+static auto registry = torch::RegisterOperators()
+    .op("my_ops::segment_sum", &segment_sum)
+    .op("my_ops::version", &version);
+"""
 FFI = """\
 #include "tvm_ffi_utils.h"
 void softmax(TensorView x, TensorView out, Optional<TensorView> scale);
@@ -200,6 +208,12 @@ def test_schemas_become_calls(init: Any, tmp_path: Path) -> None:
     assert any(one.endswith("which sources belong to csrc/ops.cpp? No setup.py here names it") for one in said["left"])
 
 
+def test_operators_of_the_older_registry(init: Any, tmp_path: Path) -> None:
+    _, said = init({"csrc/segment.cpp": REGISTRY})
+    assert found(said) == {"segment_sum": "RegisterOperators"}, "what returns no tensor is no kernel"
+    assert "return ops.segment_sum(src, indptr, None)" in card(tmp_path, "segment_sum")
+
+
 def test_exports_of_tvm_ffi(init: Any, tmp_path: Path) -> None:
     _, said = init({"csrc/softmax_binding.cu": FFI})
     assert found(said) == {"softmax": "TVM_FFI_DLL_EXPORT_TYPED_FUNC"}, "what plans a launch is no kernel"
@@ -302,7 +316,8 @@ def test_of_many_kernels_the_named_ones_get_cards(init: Any, tmp_path: Path, end
     assert "scale11" not in told, "only what was named"
 
 
-def test_a_repository_without_kernels_is_told_so(init: Any, tmp_path: Path) -> None:
+def test_a_repository_without_kernels_is_told_so(init: Any, tmp_path: Path, ends_with: EndsWith) -> None:
     code, said = init({"README.md": "Words.", "odd.py": "triton, and no Python: ("})
     assert (code, said["kernels"], said["written"]) == (2, [], [])
     assert not (tmp_path / ".ci").exists()
+    assert "write other cards by hand: https://" in ends_with(2, "init").out
