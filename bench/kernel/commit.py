@@ -163,7 +163,8 @@ def _build(tree: Tree, how: HowToBuild, sha: str | None) -> Libraries:
     try:
         if not found.without_mistakes().cards:
             lacks = f"{how.cards} holds no card" if how.cards else f"{tree.name} has no card in {cards.FOLDER}/"
-            raise NoKernelError(f"{lacks}: there is no kernel to compile ({page('cards.md')})")
+            more = "" if how.cards else "; `kernelgate init` begins one, --cards names a folder of uncommitted ones"
+            raise NoKernelError(f"{lacks}: there is no kernel to compile{more} ({page('cards.md')})")
         return Libraries(_each(lambda card: build_card(tree, card, how, sha), wanted))
     except CardError as error:
         raise CardError(tree.own(error.file), error.line, error.member, tree.own(error.text)) from None

@@ -111,7 +111,7 @@ def test_a_working_tree_has_a_sha_only_while_its_card_and_sources_are_heads(repo
 def test_a_commit_without_a_card(repo: Path) -> None:
     git(repo, "rm", "-r", "--quiet", ".ci")
     sha = miniature.commit(repo)
-    says = rf"commit {sha[:12]} has no card in \.ci/kernels/: .* \(https://.*/docs/cards\.md\)"
+    says = rf"commit {sha[:12]} has no card in \.ci/kernels/: .*--cards .*uncommitted.* \(https://.*/docs/cards\.md\)"
     with pytest.raises(NoKernelError, match=says):
         commit.build_commit(repo)
     with pytest.raises(NoKernelError, match=r"a repository has no card in \.ci/kernels/"):
