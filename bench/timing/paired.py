@@ -253,7 +253,7 @@ def chosen(plan: PairedPlan, part: CardPlan, current: RunRecord, needed: frozens
 
 
 def _witness(plan: PairedPlan, setup: Setup, growing: Growing, notice: Notice) -> None:
-    """Base and head of each card, each alone in a process; not where outputs were wrong, which decides all."""
+    """Base and head of each card, each alone in a process; not where the head was wrong, which decides all."""
     left = _unwitnessed(plan, growing.record)
     for at, part in enumerate(left):
         name = part.card.name
@@ -283,7 +283,7 @@ def _witness(plan: PairedPlan, setup: Setup, growing: Growing, notice: Notice) -
 
 def _wrong(current: RunRecord, card: str) -> bool:
     timings = (timing for one in current.processes for timing in one.timings if timing.card == card)
-    return any(calls.failed for timing in timings for calls in timing.calls.values())
+    return any(calls.failed for timing in timings for side, calls in timing.calls.items() if side == "head")
 
 
 def _unwitnessed(plan: PairedPlan, current: RunRecord) -> list[CardPlan]:

@@ -332,6 +332,8 @@ def test_wrong_outputs_need_no_witness_and_what_a_witness_sees_is_compared(
     assert roles(done) == ["paired"]
     (note,) = [note for note in done.notes if note.code == "no_witness"]
     assert (note.card, note.text) == ("kind", "outputs of kind were wrong: no need of a witness")
+    mended = replace(part, sides=Sides(part.sides.head, part.sides.base))
+    assert "witness" in roles(bench.run(mended, rounds=2, witness=True)), "only the head's decide all"
     monkeypatch.setattr(paired, "_wrong", lambda *_: False)
     done = bench.run(part, rounds=2, witness=True)
     assert calls(done, 1)["base"].failed == 0
