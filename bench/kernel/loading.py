@@ -321,8 +321,9 @@ def _import_for_caller(
 
 
 def _import_module_for_caller(name: str, package: str | None = None) -> ModuleType:
-    frame = sys._getframe(1)  # importlib.resources imports the package that it is asked for by name
-    while str(frame.f_globals.get("__name__")).startswith("importlib.") and frame.f_back is not None:
+    # importlib.resources imports the package that it is asked for by name, from Python 3.12 on through functools.
+    frame = sys._getframe(1)
+    while str(frame.f_globals.get("__name__")).startswith(("importlib.", "functools")) and frame.f_back is not None:
         frame = frame.f_back
     wanted = _translated(name, frame.f_globals)
     try:
