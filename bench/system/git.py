@@ -18,8 +18,10 @@ from kernelgate.bench.system.progress import say
 
 PATIENCE_S = 600.0
 """A worktree of a large repository takes a while; no call here talks to a network."""
-MISDIRECTING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
-"""Set while git runs a hook; they would send every call to that hook's repository."""
+MISDIRECTING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_LITERAL_PATHSPECS")
+"""Set while git runs a hook; they would send every call to that hook's repository. With the last no pattern is one."""
+AS_COMMITTED = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
+"""Each sha means what was committed, whatever `git replace` puts in its place here."""
 
 _CHECKING_OUT = threading.Lock()
 
@@ -301,7 +303,7 @@ def _git(
     repo: Path, *words: str, extra: Mapping[str, str] | None = None, told: str = ""
 ) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name not in MISDIRECTING}
-    environment |= {"LC_ALL": "C", **(extra or {})}
+    environment |= {"LC_ALL": "C", **AS_COMMITTED, **(extra or {})}
     try:
         return subprocess.run(
             ["git", *words],

@@ -155,11 +155,27 @@ def test_worktree_of_a_repository_in_any_state(repo: Path, tmp_path: Path, monke
     hook.chmod(0o755)
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other.git"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "other-index"))
+    monkeypatch.setenv("GIT_LITERAL_PATHSPECS", "1")
     for checkout in (repo, tmp_path / "linked"):
         for path in ("csrc", "."):
             with subject.worktree(checkout, subject.resolve(checkout, "HEAD"), (path,)) as tree:
                 assert (tree / "csrc" / "a").exists()
     assert not (repo / "hooked").exists()
+
+
+@pytest.mark.parametrize("replaced", ["", "a commit", "a file", "its parents"])
+def test_a_sha_means_what_was_committed(repo: Path, replaced: str) -> None:
+    """`git replace` would put another commit's sources under a sha, and a graft would hide where a branch began."""
+    old = git(repo, "rev-parse", "HEAD")
+    new = commit(repo, {"csrc/a": "2"})
+    if replaced == "its parents":
+        (repo / ".git" / "info" / "grafts").write_text(f"{new}\n", encoding="ascii")
+    elif replaced:
+        path = ":csrc/a" if replaced == "a file" else ""
+        git(repo, "replace", f"{old}{path}", f"{new}{path}")
+    with subject.worktree(repo, old, ("csrc",)) as tree:
+        assert (tree / "csrc" / "a").read_text(encoding="utf-8") == "1"
+    assert subject.is_ancestor(repo, old, new)
 
 
 def test_worktree_of_a_commit_without_the_folder(repo: Path) -> None:
