@@ -232,7 +232,7 @@ def _opened(where: str | Path, make: bool) -> Database:
         return Database(str(where), engine)
     try:
         url = make_url(where)
-    except exc.ArgumentError:
+    except (exc.ArgumentError, ValueError):  # such as a port that is no number
         url = URL.create("unknown")
     if url.drivername.partition("+")[0] not in ("postgresql", "postgres"):
         raise UsageError("--database takes a file's path, or postgresql://USER@HOST/NAME")

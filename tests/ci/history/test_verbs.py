@@ -132,6 +132,7 @@ def test_an_index_of_another_version_is_made_again_where_it_is_needed(capsys: py
         (["--store", "memory://x", "rebuild"], 64, "the store memory://x is no folder: name a file or a Postgres"),
         (["--database", "mysql://u:pw@h/d", "rebuild"], 64, "--database takes a file's path"),
         (["--database", "nonsense://", "rebuild"], 64, "--database takes a file's path"),
+        (["--database", "postgresql://u:pw@[::1/d", "rebuild"], 64, "--database takes a file's path"),
         (["--store", "nosuch://x", "rebuild"], 3, "the store nosuch://x cannot be opened"),
         (["show"], 3, "there is no history at "),
     ],
