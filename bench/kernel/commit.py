@@ -193,7 +193,8 @@ def build_card(tree: Tree, card: CardFacts, how: HowToBuild | None = None, sha: 
 
     def alike(head: Path, check_out: CheckOut) -> bool:
         check_out(own)
-        same_card = all(hashlib.sha256((head / one).read_bytes()).hexdigest() == card.sha256 for one in own)
+        inside = all((head / one).resolve().is_relative_to(head.resolve()) for one in own)  # no link leads out
+        same_card = inside and all(hashlib.sha256((head / one).read_bytes()).hexdigest() == card.sha256 for one in own)
         return same_card and _sources(head, tree, card, check_out) == found
 
     try:

@@ -93,11 +93,18 @@ def a_link_out_of_the_sources(repo: Path) -> None:
     write(repo, {"shared.h": "int changed;\n"})
 
 
+def a_card_elsewhere(repo: Path) -> None:
+    (repo / CARD).rename(repo.parent / "card.py")
+    (repo / CARD).symlink_to(repo.parent / "card.py")
+    commit(repo)
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "an ignored header": ignored_header,
     "a header ignored by this clone": ignored_everywhere,
     "sources behind a link": sources_behind_a_link,
     "a link out of the sources": a_link_out_of_the_sources,
+    "a card that is a link out of the repository": a_card_elsewhere,
     "assumed unchanged": hidden("--assume-unchanged"),
     "assumed unchanged, a header": hidden("--assume-unchanged", path="csrc/scale.h"),
     "assumed unchanged, deleted": hidden("--assume-unchanged", path="csrc/scale_more.cpp", text=None),
