@@ -205,6 +205,8 @@ def policy(words: tuple[str, ...], policy_file: Path | None, preset: str) -> Ans
     """
     every = policies.numbers(policy_file, preset)
     chosen = tuple(one for one in every if not words or any(word.lower() in one.name.lower() for word in words))
+    if not chosen:
+        raise UsageError(f"no number that decides has a name with {' or '.join(words)}: `kernelgate policy` prints all")
     lines = [f"{one.name} = {one.value}  ({one.source})" for one in chosen]
     if words:
         lines = [f"{line}\n    {one.reason}" if one.reason else line for line, one in zip(lines, chosen, strict=True)]

@@ -111,3 +111,8 @@ def test_every_number_that_may_be_fractional_is_finite(ends_with: EndsWith) -> N
                     said = ends_with(64, *name.split(), *given).err
                     assert "is no number up to 1e+21" in said or "is not in the range" in said, (name, value)
     assert checked > 50
+
+
+def test_words_that_no_number_of_the_policy_has_are_named(ends_with: EndsWith) -> None:
+    assert "no number that decides has a name with spils or regs" in ends_with(64, "policy", "spils", "regs").err
+    assert "gates.regression_pct = " in ends_with(0, "policy", "spils", "REGRESSION_PCT").out
