@@ -192,7 +192,7 @@ def test_the_judges_packages_are_enough(tmp_path: Path) -> None:
     absent -= {"kernelgate"}
     assert {"torch", "pynvml", "ncu_report", "pytest", "mypy"} <= absent
     record, out = "tests/data/cards/swiglu_slower.json", str(tmp_path / "out")
-    commands = [["report", record, "-o", out, "--html", out], ["compare", record], ["template", "README.md"]]
+    commands = [["report", record, "-o", out, "--html", f"{out}.html"], ["compare", record], ["template", "README.md"]]
     bot = [name for name in modules() if name.startswith("ci.github.")]
     code = WITHOUT.format(absent=absent, bot=bot, commands=commands)
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)

@@ -81,8 +81,10 @@ def _ask(library: Library, card: CardFacts, what: What, may_end: bool = True) ->
         except WorkerError as error:
             if not may_end or not worker.ended_by_work(error):
                 raise WorkerError(f"{worker.doing.doing}, on the CPU: {error}") from None
-            text = f"could not be tried: {error}"
-            return CardTried(mistake=CardMistake(file=str(file), line=None, member=worker.doing.doing, text=text))
+            member = worker.doing.doing
+            loaded = member != "build"
+            text = f"{'could not be tried' if loaded else 'cannot be loaded, whatever the card says'}: {error}"
+            return CardTried(mistake=CardMistake(file=str(file), line=None, member=member, text=text))
 
 
 def check_operators(library: Library, card: CardFacts) -> None:
@@ -97,8 +99,7 @@ def check_operators(library: Library, card: CardFacts) -> None:
     except WorkerError as error:
         if "was killed by SIGKILL" in str(error) or broke_down(str(error)):  # as for want of memory
             raise CannotCompileError(f"{library.path} could not be tried: {error}") from None
-        text = f"{library.path} cannot be loaded, whatever the card says: {error}"
-        raise _mistake(card, "build", text) from None
+        raise _mistake(card, "build", f"{library.path} could not be tried: {error}") from None
     if told is not None:
         raise _mistake(card, told.member, told.text, told.line)
     with suppress(OSError):  # a cache that only others may write
