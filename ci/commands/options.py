@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from kernelgate.bench import record
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import KernelgateError, OutputError, UsageError
+from kernelgate.bench.core.errors import KernelgateError, OutputError
 from kernelgate.bench.record import LARGEST, RunRecord
 from kernelgate.bench.system import progress
 from kernelgate.ci.policy import policy
@@ -157,7 +157,6 @@ def answers(model: Any, text: str = "Print one JSON object.") -> Callable[[Calla
         @json_option(model, text)
         @wraps(command)
         def answering(*words: Any, as_json: bool, **options: Any) -> int:  # noqa: ARG001 (`show` asks click)
-            refuse_one_place_for_two(click.get_current_context())
             found = command(*words, **options)
             try:
                 show(found)
@@ -168,18 +167,6 @@ def answers(model: Any, text: str = "Print one JSON object.") -> Callable[[Calla
         return answering
 
     return given
-
-
-def refuse_one_place_for_two(context: click.Context) -> None:
-    """Raises UsageError where an output would be written over what the command reads, or over another output."""
-    taken: dict[Path, str] = {}
-    for one in sorted(context.command.params, key=lambda one: isinstance(one.type, OutputPath)):
-        value, name = context.params.get(one.name or ""), max(one.opts, key=len)
-        for path in value if isinstance(value, tuple) else (value,):
-            if isinstance(path, Path) and (path.is_file() or not path.exists()):  # no device, pipe or folder
-                other = taken.setdefault(path.resolve(), name)
-                if other != name and isinstance(one.type, OutputPath):
-                    raise UsageError(f"{name} {path} is the file of {other}, too, and would replace it: name another")
 
 
 def show(found: Answered) -> None:

@@ -127,33 +127,6 @@ SCRATCH = {"bench/build/build.py", "bench/build/cache.py", "bench/build/command.
 """Files in folders of the process's own, which are renamed when they are whole, or are gone with it."""
 
 
-@pytest.mark.parametrize(
-    ("words", "other"),
-    [
-        ("report run.json --output run.json", "run"),
-        ("report run.json --html ./kept/../run.json", "run"),
-        ("report run.json --output link.json", "run"),
-        ("report run.json --baseline kept.json --output kept.json", "--baseline"),
-        ("report run.json --html new --output new", "--html"),
-        ("merge kept.json run.json --output run.json", "records"),
-        ("report run.json --html page --output comment", ""),
-        ("report run.json --html /dev/null --output /dev/null", ""),
-    ],
-)
-def test_an_output_replaces_nothing_that_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith, words: str, other: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("kept").mkdir()
-    Path("link.json").symlink_to("run.json")
-    for name in ("run.json", "kept.json"):
-        record.write(EXAMPLES["slower"]().record, Path(name))
-    before = Path("run.json").read_bytes()
-    printed = ends_with(64 if other else 0, *words.split())
-    assert not other or f"is the file of {other}, too, and would replace it: name another" in printed.err
-    assert Path("run.json").read_bytes() == before
-
-
 def test_what_is_asked_for_is_written_in_one_place() -> None:
     for path in SOURCES:
         calls = [node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.Call)]
