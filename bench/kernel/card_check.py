@@ -82,8 +82,8 @@ def _ask(library: Library, card: CardFacts, what: What, may_end: bool = True) ->
             if not may_end or not worker.ended_by_work(error):
                 raise WorkerError(f"{worker.doing.doing}, on the CPU: {error}") from None
             member = worker.doing.doing
-            loaded = member != "build"
-            text = f"{'could not be tried' if loaded else 'cannot be loaded, whatever the card says'}: {error}"
+            what_failed = "cannot be loaded, whatever the card says" if member == "build" else "could not be tried"
+            text = f"{what_failed}: {error}"
             return CardTried(mistake=CardMistake(file=str(file), line=None, member=member, text=text))
 
 
