@@ -276,6 +276,10 @@ class Bound:
     def takes(self) -> frozenset[str] | None:
         return call_takes(self.kernel)
 
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        return frozenset(call_needs(self.kernel))
+
     def returns(self, outputs: tuple[str, ...]) -> bool:
         """Whether a call gives new tensors, instead of writing into the ones that it is handed."""
         return bool(outputs) and self.takes is not None and not self.takes & set(outputs)
@@ -283,7 +287,7 @@ class Bound:
     def prepared(self, case: CaseAxes, given: Inputs, outs: Tensors) -> Callable[[], Any]:
         """One call, with every name that it takes. Raises KernelgateError where it needs what the inputs lack."""
         offered = {**outs, **given}
-        missing = sorted({*call_needs(self.kernel)} - offered.keys())
+        missing = sorted(self.needs - offered.keys())
         if missing:
             raise KernelgateError(f"call() takes {', '.join(missing)}, which neither inputs() nor outputs() gives")
         chosen = offered if self.takes is None else {name: one for name, one in offered.items() if name in self.takes}
