@@ -53,6 +53,8 @@ class Options:
     """Where reports and summaries go."""
     capability: Capability
     """Of the GPU: counters have other names on others."""
+    uuid: str | None = None
+    """Of the GPU, which is held while profiles are made."""
     set: Literal["quick", "full"] = "quick"
     timeout_s: float = TIMEOUT_S
     kernel: str | None = None
@@ -147,7 +149,8 @@ def profile(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options
 
 
 def load(profiler: Profiler) -> None:
-    """Lets the first processes load their libraries. They use the GPU: until their turn nothing may be measured."""
+    """Lets the first processes load their libraries. They use the GPU, which the caller holds: until their turn nothing
+    may be measured."""
     if profiler.processes is not None:
         profiler.processes.load(AHEAD)
 
@@ -158,7 +161,7 @@ def profiled(profiler: Profiler) -> ProfilingResult:
         return ProfilingResult((), (profiler.refusal,))
     profiles: list[Profile] = []
     failures: list[str] = []
-    with progress.track("profile", len(profiler.jobs)) as advance:
+    with lock.device(profiler.options.uuid), progress.track("profile", len(profiler.jobs)) as advance:
         for at, job in enumerate(profiler.jobs):
             try:
                 profiles.append(profile_side(profiler.processes.go(at), job, profiler.options))
@@ -354,10 +357,12 @@ def profiling(
     cases: Sequence[ChosenCase],
     out: Path,
     counters: Literal["quick", "full"] = "quick",
+    uuid: str | None = None,
 ) -> Iterator[Profiler | None]:
-    """A profiler of the cases on this machine, its processes started, reports in `out`; None where there is no GPU."""
+    """A profiler of the cases on this machine, its processes started, reports in `out`; None where there is no GPU.
+    `uuid`: of the GPU."""
     try:
-        options = Options(out, only_gpu(), counters)
+        options = Options(out, only_gpu(), uuid, counters)
     except NoDeviceError:
         yield None
         return

@@ -216,11 +216,12 @@ def bench(
         return whole
     timed_record: record.RunRecord | None = None
     try:
-        timed_record = paired.run(plan, skeleton, output, undecided, asked.resume, workers, notice)
-        screen = Console(stderr=True)
-        (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(percentiles(timed_record))
-        notice.heed()
-        timed_record = with_accuracy(timed_record, about, chosen, seed, workers)
+        with lock.device(machine.device.uuid):
+            timed_record = paired.run(plan, skeleton, output, undecided, asked.resume, workers, notice)
+            screen = Console(stderr=True)
+            (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(percentiles(timed_record))
+            notice.heed()
+            timed_record = with_accuracy(timed_record, about, chosen, seed, workers)
         record.write(timed_record, output)
     except BaseException:
         if not notice.given:

@@ -42,13 +42,17 @@ _REMIND_S = 30.0
 def device(uuid: str | None, wait_s: float = WAIT_S) -> Iterator[None]:
     """Holds the device (a GPU's uuid; None for the CPU) during the block; waits for who holds it, or came before.
 
-    The files stand in the temporary folder, so processes that measure one device must share that folder. Raises
-    KernelgateError where the device is still held after `wait_s`.
+    Whatever calls kernels on a device holds it; a command of several phases holds it through all of them, for what this
+    process holds already it need not wait for. The files stand in the temporary folder, so processes that measure one
+    device must share that folder. Raises KernelgateError where the device is still held after `wait_s`.
     """
-    handle = _open(path(uuid))
+    if (file := path(uuid)) in _ours:
+        yield
+        return
+    handle = _open(file)
     queue = -1
     try:
-        queue = _open(path(uuid).with_suffix(".queue"))
+        queue = _open(file.with_suffix(".queue"))
         with ticket(queue) as mine:
             _wait(handle, uuid, wait_s, mine)
         os.ftruncate(handle, 0)
@@ -56,9 +60,11 @@ def device(uuid: str | None, wait_s: float = WAIT_S) -> Iterator[None]:
         os.pwrite(handle, json.dumps(note).encode(), 0)
         _log_holding(-1)
         begun = time.monotonic()
+        _ours.add(file)
         try:
             yield
         finally:
+            _ours.remove(file)
             _log_holding(1)
             remember(queue, time.monotonic() - begun)
     finally:
@@ -138,6 +144,8 @@ def waited_s(line: str) -> tuple[float, bool] | None:
 
 
 _waits: list[float] = []
+_ours: set[Path] = set()
+"""The devices that this process holds."""
 
 
 def waited_in_all_s() -> float:

@@ -252,8 +252,11 @@ def profile(
     Exit codes: 0 both were profiled, 3 a profile is missing and why, 64 usage.
     """
     measuring.check_record(run)
-    options = nsight.Options(out, only_gpu(), which, kernel=kernel)
-    compiled = sides.built()
+    gpu = only_gpu()
+    with worker_pool() as workers:
+        workers.prepare({environment.DESCRIBES: 1})  # it loads torch while libraries are compiled
+        compiled = sides.built()
+        options = nsight.Options(out, gpu, environment.describe(workers).device.uuid, which, kernel=kernel)
     about = commit.judged(sides.judging(), compiled)
     targets = [ChosenCase(one.card, one.card.target) for one in about]
     chosen = commit.select_cases(about, "cuda", None, cases) if cases else targets

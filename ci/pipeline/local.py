@@ -305,12 +305,13 @@ def measured(
         workers.prepare({process.WORKER: 1, accuracy.WORKER: 1}, imports(sides[chosen[0].card.name].named))
     out, counters = path.parent / "profile", rules.counters
     with ExitStack() as stack:
-        profiler = stack.enter_context(nsight.profiling(sides, profiled, out, counters))
+        profiler = stack.enter_context(nsight.profiling(sides, profiled, out, counters, machine.device.uuid))
         tools: Mapping[str, WarmProcesses] = {}
         if chosen and environment.kind(machine) == "cuda" and "sanitizer" in rules.policy.checks:
             first = chosen[0].card
             workers.prepare({reach.WORKER: 1}, imports({"head": sides[first.name].head}))
             tools = stack.enter_context(sanitize.started(first, sides[first.name].head, rules.policy.sanitizer.tools))
+        stack.enter_context(lock.device(machine.device.uuid))  # through all phases
         timed = _checked_and_timed(touched, chosen, begun, workers, path, rules, tools, profiler)
         return nsight.with_profiles(timed, sides, profiler) if timed.processes else timed
 

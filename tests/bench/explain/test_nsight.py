@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from kernelgate.bench.explain.nsight import Options, Profiler, ProfilingJob, Pro
 from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.record import KernelFacts, Note, Profile, RunRecord
-from kernelgate.bench.system import cuda_tools
+from kernelgate.bench.system import cuda_tools, lock
 from tests import faulty
 
 pytestmark = pytest.mark.usefixtures("reports_at_once")
@@ -163,6 +165,19 @@ def test_each_failure_is_one_sentence_and_the_rest_goes_on(
     assert failure.startswith(f"no profile of base at {CASE}: ")
     assert sentence in failure
     assert "\n" not in failure
+
+
+def test_the_gpu_is_held_while_profiles_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sides: Sides, options: Options
+) -> None:
+    """They would disturb whoever measures there."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    fake_ncu(tmp_path, monkeypatch, "exit 1")
+    held: list[str | None] = []
+    monkeypatch.setattr(nsight, "failure", lambda *_: held.append(lock.holder("GPU-1")) or "why")
+    profile(sides, replace(options, uuid="GPU-1"))
+    assert [(one or "").split(" since")[0] for one in held] == [f"process {os.getpid()}"] * 2
+    assert lock.holder("GPU-1") is None
 
 
 def test_without_ncu_nothing_is_profiled(monkeypatch: pytest.MonkeyPatch, sides: Sides, options: Options) -> None:

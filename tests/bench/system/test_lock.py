@@ -56,6 +56,15 @@ def test_a_held_device_is_refused_in_the_end_naming_the_holder() -> None:
     assert names == {"kernelgate-cpu.lock", "kernelgate-GPU-0123.lock", "kernelgate-GPU-4567.lock"}
 
 
+def test_a_process_that_holds_a_device_takes_it_again_at_once() -> None:
+    """As the phases of one command do. It is free once the outermost block ends, also by an error."""
+    with lock.device(UUID, wait_s=0):
+        with lock.device(UUID, wait_s=0), pytest.raises(OSError, match="inside"), lock.device(UUID, wait_s=0):
+            raise OSError("inside")
+        assert (lock.holder(UUID) or "").startswith(f"process {os.getpid()} since ")
+    assert lock.holder(UUID) is None
+
+
 TURN = f"""
 import os, sys
 from kernelgate.bench.system import lock, progress

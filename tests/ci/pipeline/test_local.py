@@ -12,6 +12,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.check import fuzz
 from kernelgate.bench.kernel import commit
+from kernelgate.bench.system import lock
 from kernelgate.ci.commands import cli
 from kernelgate.ci.pipeline import local
 from kernelgate.ci.pipeline.pytest_plugin import Compare, kernelgate_compare
@@ -57,6 +58,7 @@ def test_the_working_tree_is_compared_with_head(
     edit(clone, "csrc/attention/cpu/attention_cpu.cpp", "\n\n", '\n\nextern "C" int another_library() { return 1; }\n')
     compiled: list[Path] = []
     build_tree = commit.build_tree
+    monkeypatch.setenv(lock.HELD, str(clone.parent / "held"))
     monkeypatch.setattr(commit, "build_tree", lambda tree, how: compiled.append(tree) or build_tree(tree, how))
     code = cli.run(["pr"])
     said = capsys.readouterr()
@@ -74,6 +76,8 @@ def test_the_working_tree_is_compared_with_head(
     assert "✅ correct: 4 of 4 fuzz cases" in said.out
     assert (clone / "out" / local.PAGE).read_text(encoding="utf-8").startswith("<!doctype html>")
     assert said.err.splitlines()[-1] == "Written: out/run.json, out/comment.md, out/page.html"
+    taken, given_back = (clone.parent / "held").read_text(encoding="ascii").split()
+    assert taken[0] == "-" != given_back[0], "once, through all phases: nobody else measures in between"
 
 
 def test_a_kernel_that_does_not_compile_is_named_by_its_first_error(
