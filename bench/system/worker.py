@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -326,28 +327,32 @@ class WorkerPool:
     started: list[WorkerProcess] = field(default_factory=list)
     waiting: dict[tuple[str, frozenset[str], Path], list[WorkerProcess]] = field(default_factory=dict)
     """By function, by the modules that they import ahead, and by their Python."""
+    changing: threading.RLock = field(default_factory=threading.RLock)
+    """Several threads may take workers."""
 
     def take(self, function: str, ahead: tuple[str, ...] = (), python: Path | None = None) -> WorkerProcess:
         """One that imports these modules ahead, and no others."""
-        self.prepare({function: 1}, ahead, python)
-        return self.waiting[function, frozenset(ahead), python or interpreter.current()].pop(0)
+        with self.changing:
+            self.prepare({function: 1}, ahead, python)
+            return self.waiting[function, frozenset(ahead), python or interpreter.current()].pop(0)
 
     def prepare(self, counts: Mapping[str, int], ahead: tuple[str, ...] = (), python: Path | None = None) -> None:
         """Starts workers until so many of each function wait that import these modules `ahead`. Those that import
         others instead end: nobody needs them any more. `python`: which runs them, by default the current one."""
         python, modules = python or interpreter.current(), frozenset(ahead)
-        for function, count in counts.items():
-            ready = self.waiting.setdefault((function, modules, python), [])
-            for (of_function, told, of), workers in self.waiting.items():
-                if ahead and told and of_function == function and (told, of) != (modules, python):
-                    while workers:
-                        workers.pop().__exit__()
-            untold = self.waiting.get((function, frozenset(), python), []) if ahead else []
-            while len(ready) < count or untold:
-                worker = untold.pop(0) if untold else self._started(function, python)
-                if ahead:
-                    worker.send(ImportAhead(ahead=ahead))
-                ready.append(worker)
+        with self.changing:
+            for function, count in counts.items():
+                ready = self.waiting.setdefault((function, modules, python), [])
+                for (of_function, told, of), workers in self.waiting.items():
+                    if ahead and told and of_function == function and (told, of) != (modules, python):
+                        while workers:
+                            workers.pop().__exit__()
+                untold = self.waiting.get((function, frozenset(), python), []) if ahead else []
+                while len(ready) < count or untold:
+                    worker = untold.pop(0) if untold else self._started(function, python)
+                    if ahead:
+                        worker.send(ImportAhead(ahead=ahead))
+                    ready.append(worker)
 
     def _started(self, function: str, python: Path) -> WorkerProcess:
         self.started.append(self.stack.enter_context(WorkerProcess(function, self.fds, isolation.here(), python)))

@@ -329,11 +329,8 @@ def _checked_and_timed(
     machine = begun.environment
     say(f"2/3 fuzz, on {machine.device.name}")
     seed = verbs.new_seed()
-    asked = verbs.FuzzOptions(seed, limits=FuzzLimits(rules.fuzz_s, rules.policy.fuzz.gpu_limit_s))
-    took = lock.stopwatch()
-    checked = verbs.fuzz_all(touched, asked, machine, workers)
-    begun = begun.model_copy(update={"checks": checked, "costs": record.with_costs((), fuzz=took())})
-    if any(check.status == "failed" for check in begun.checks):
+    begun = _fuzzed(touched, chosen, begun, workers, rules, tools, seed)
+    if begun.fuzz is not None and begun.fuzz.status == "failed":
         say("wrong results: speed is not measured")
         return begun
     if not chosen and begun.cases:
@@ -364,25 +361,39 @@ def _checked_and_timed(
         return undecided(record, rules.policy, rules.past(record))
 
     timed = paired.run(plan, begun, path, open_cases, workers=workers)
-    timed = verbs.with_accuracy(timed, touched, chosen, seed, workers)
     if profiler is not None:
         nsight.load(profiler)
-    return sanitized(timed, touched, rules.policy, workers, tools) if "sanitizer" in checks else timed
+    return verbs.with_accuracy(timed, touched, chosen, seed, workers)
 
 
-def sanitized(
-    timed: RunRecord,
+def _fuzzed(
     touched: Sequence[Compared],
-    policy: Policy,
+    chosen: Sequence[ChosenCase],
+    begun: RunRecord,
     workers: WorkerPool,
+    rules: MeasuringRules,
     tools: Mapping[str, WarmProcesses],
+    seed: int,
 ) -> RunRecord:
-    """The record with what compute-sanitizer finds in as much time as a pull request has. `tools`: as in `sanitize`."""
+    """With what fuzzing finds, and beside it compute-sanitizer, in as much time as a pull request has: neither is
+    timed. `tools`: as in `sanitize`."""
+    policy, machine, took = rules.policy, begun.environment, lock.stopwatch()
+    asked = verbs.FuzzOptions(seed, limits=FuzzLimits(rules.fuzz_s, policy.fuzz.gpu_limit_s))
     options = SanitizerOptions(policy.sanitizer.tools, policy.sanitizer.seconds)
-    took = lock.stopwatch()
-    done = verbs.sanitize(touched, options, timed.environment, workers, started=tools)
-    costs = record.with_costs(timed.costs, sanitize=took())
-    return timed.model_copy(update={"checks": verbs.with_checks(timed.checks, done), "costs": costs})
+    fuzz_s = 0.0
+
+    def fuzz() -> tuple[record.Check, ...]:
+        nonlocal fuzz_s
+        done = verbs.fuzz_all(touched, asked, machine, workers)
+        fuzz_s = took()
+        return done
+
+    calls = [fuzz]
+    if chosen and environment.kind(machine) == "cuda" and "sanitizer" in policy.checks:
+        calls.append(lambda: verbs.sanitize(touched, options, machine, workers, started=tools))
+    checks = sum(side_by_side(calls, len(calls)), ())
+    costs = {"fuzz": fuzz_s, **({"sanitize": took() - fuzz_s} if len(calls) > 1 else {})}
+    return begun.model_copy(update={"checks": checks, "costs": record.with_costs((), **costs)})
 
 
 def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] | None:
