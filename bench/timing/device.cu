@@ -1,5 +1,5 @@
-// What the timing code runs on the device itself: a reading of its clocks, a pause, and the comparison of outputs
-// with their references.
+// What the timing code runs on the device itself: a reading of its clocks, a pause, a digest of inputs, and the
+// comparison of outputs with their references.
 //
 // Compiled to PTX here and committed, because the GPU machine needs no compiler: its driver compiles device.ptx. After
 // a change, with the nvcc that constraints.txt pins (tests/bench/timing/test_device.py compares the two files):
@@ -56,6 +56,29 @@ extern "C" __global__ void wait(u64 ns) {
     const u64 half = (wanted - waited) / 2;
     __nanosleep(half < kMaxSleepNs ? static_cast<unsigned>(half) : kMaxSleepNs);
   }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Digest: whether memory holds what it held
+// ---------------------------------------------------------------------------------------------------------------------
+
+// The finalizer of SplitMix64 (Steele, Lea and Flood 2014).
+__device__ __forceinline__ u64 mixed(u64 x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+// Any number of blocks. Adds to `sum` every word times an odd number that only who knows `secret` can tell: no change
+// of one word leaves the sum as it was, and of several a change that was not made for the secret does in one of 2^63.
+extern "C" __global__ void digest(const u64* __restrict__ words, u64 count, u64 secret, u64* sum) {
+  const u64 threads = static_cast<u64>(gridDim.x) * blockDim.x;
+  u64 mine = 0;
+  for (u64 at = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; at < count; at += threads) {
+    mine += words[at] * (mixed(secret + at * 0x9e3779b97f4a7c15ull) | 1);
+  }
+  for (int offset = 16; offset > 0; offset /= 2) mine += __shfl_down_sync(~0u, mine, offset);
+  if (threadIdx.x % 32 == 0) atomicAdd(sum, mine);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The timing code's own kernels: a reading of the device's clocks, a pause, and the comparison of outputs.
+"""The timing code's own kernels: a reading of the device's clocks, a pause, a digest, and the comparison of outputs.
 
 All of them are queued on torch's current stream, and none makes the host wait. They are compiled from device.ptx, which
 comes with the package, when they are first used. What is called of torch for each launch is held
@@ -65,6 +65,7 @@ class DeviceComparison:
 class _Loaded:
     probe: ctypes.c_void_p
     wait: ctypes.c_void_p
+    digest: ctypes.c_void_p
     compare: dict[torch.dtype, ctypes.c_void_p]
     resident_blocks: int
 
@@ -81,6 +82,21 @@ def wait(microseconds: float) -> None:
     launch(
         _loaded().wait, (1, 1), 1, _stream(), (ctypes.c_uint64(round(1e3 * min(max(microseconds, 0.0), MAX_WAIT_US))),)
     )
+
+
+def digest(words: torch.Tensor, secret: int) -> int:
+    """Of contiguous int64 on the device: another number where a word has changed, unless somebody knew the secret, of
+    64 bits. Waits for the device."""
+    into = _zeros(1, dtype=torch.int64, device=words.device)
+    arguments = (
+        ctypes.c_void_p(_address(words)),
+        ctypes.c_uint64(_count(words)),
+        ctypes.c_uint64(secret),
+        ctypes.c_void_p(_address(into)),
+    )
+    loaded = _loaded()
+    launch(loaded.digest, (2 * loaded.resident_blocks, 1), _THREADS, _stream(), arguments)
+    return int(into.item())
 
 
 def compare(
@@ -156,6 +172,7 @@ def _loaded() -> _Loaded:
     return _Loaded(
         probe=module.function("probe"),
         wait=module.function("wait"),
+        digest=module.function("digest"),
         compare={dtype: module.function(name) for dtype, name in KERNELS.items()},
         resident_blocks=_BLOCKS_PER_MULTIPROCESSOR * multiprocessors,
     )

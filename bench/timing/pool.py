@@ -10,14 +10,15 @@ places, so that windows hold what they never held. Else an entry is a whole set 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import math
 import mmap
 import os
 import random
+import secrets
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal
 
 import torch
@@ -27,6 +28,7 @@ from kernelgate.bench.kernel import operands
 from kernelgate.bench.kernel.card import Kernel
 from kernelgate.bench.kernel.operands import TORCH_DTYPES, Draw, Inputs
 from kernelgate.bench.system import cuda_driver
+from kernelgate.bench.timing import device as gpu
 from kernelgate.bench.timing.protocol import Memory, NamedInput, Place, Values
 
 ALIGNMENT = 256
@@ -35,7 +37,6 @@ GUARD = 4096
 """Bytes between two outputs: a page, so that outputs lie in the cache as if there were none."""
 NAMES = {dtype: name for name, dtype in TORCH_DTYPES.items()}
 MANY = 1024
-KEY_WORDS = 1 << 20
 PLACES = 1
 """By so many places inputs move."""
 CHEAP_BYTES = 64 << 20
@@ -367,8 +368,10 @@ class Pool:
         self.fixed = False
         """Whether the sets differ in numbers, which are no memory that could change hands."""
         self._filled = False
-        self._digest: torch.Tensor | None = None
+        self._digest: int | bytes | None = None
         """Of inputs that could not be sealed."""
+        self._secret = secrets.randbits(64)
+        """Which no other process knows."""
 
     def _sized(self, count: int | None, cache_bytes: int, most_bytes: int, fresh: int | None) -> tuple[PoolSize, int]:
         """And how many copies there are of what is not divided, so that it is not found in the cache."""
@@ -463,18 +466,13 @@ class Pool:
 
     @property
     def untouched(self) -> bool:
-        return self._digest is None or torch.equal(self._digest, self._digested())
+        return self._digest is None or self._digest == self._digested()
 
-    @cached_property
-    def _key(self) -> torch.Tensor:
-        """Odd numbers that no other process knows: each bit of an input changes the sum of its products with them."""
-        key = torch.empty(KEY_WORDS, dtype=torch.int64, device=self.draw.device)
-        return key.random_(generator=self.draw.generator).mul_(2).add_(1)
-
-    def _digested(self) -> torch.Tensor:
-        words = self.arena.part(0, self.layout.bytes).view(torch.int64)
-        chunks = (words[at : at + KEY_WORDS] for at in range(0, len(words), KEY_WORDS))
-        return torch.stack([(chunk * self._key[: len(chunk)]).sum() for chunk in chunks])
+    def _digested(self) -> int | bytes:
+        read = self.arena.part(0, self.layout.bytes)
+        if self.draw.device == "cuda":
+            return gpu.digest(read.view(torch.int64), self._secret)
+        return hashlib.blake2b(read.numpy().data, key=self._secret.to_bytes(8, "little")).digest()
 
     def shuffle(self) -> torch.Tensor | None:
         """Entries change places. Returns which one has come to each place, if any."""

@@ -7,6 +7,7 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -186,6 +187,31 @@ def test_a_pause_is_about_as_long_as_asked_for(microseconds: float) -> None:
     device.probe(slots[1])
     begun, ended = slots[:, 0].tolist()
     assert 0.99 * microseconds < (ended - begun) / 1e3 < 3 * microseconds + 2_000
+
+
+# Digests
+
+
+def expected_digest(words: torch.Tensor, secret: int) -> int:
+    """Of each word times SplitMix64's output, made odd."""
+    with np.errstate(over="ignore"):
+        state = np.uint64(secret) + np.arange(len(words), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            state = (state ^ (state >> np.uint64(shift))) * np.uint64(factor)
+        keys = state ^ (state >> np.uint64(31)) | np.uint64(1)
+        return int((words.cpu().numpy() * keys.view(np.int64)).sum())
+
+
+@pytest.mark.parametrize("count", [1, 1_000, (1 << 22) + 3])
+def test_a_digest_changes_with_each_word_and_with_the_secret(count: int) -> None:
+    words = torch.randint(-(1 << 62), 1 << 62, (count,), dtype=torch.int64, device="cuda")
+    before = device.digest(words, 7)
+    assert before == device.digest(words.clone(), 7) == expected_digest(words, 7) != device.digest(words, 8)
+    for at in (0, count // 2, count - 1):
+        words[at] ^= 1 << 61 - at % 2
+        assert device.digest(words, 7) != before
+        words[at] ^= 1 << 61 - at % 2
+    assert device.digest(words, 7) == before
 
 
 # Memory of two processes
