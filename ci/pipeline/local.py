@@ -329,7 +329,7 @@ def _checked_and_timed(
     machine = begun.environment
     say(f"2/3 fuzz, on {machine.device.name}")
     seed = verbs.new_seed()
-    begun = _fuzzed(touched, chosen, begun, workers, rules, tools, seed)
+    begun = checked(touched, chosen, begun, workers, rules, tools, seed)
     if begun.fuzz is not None and begun.fuzz.status == "failed":
         say("wrong results: speed is not measured")
         return begun
@@ -366,7 +366,7 @@ def _checked_and_timed(
     return verbs.with_accuracy(timed, touched, chosen, seed, workers)
 
 
-def _fuzzed(
+def checked(
     touched: Sequence[Compared],
     chosen: Sequence[ChosenCase],
     begun: RunRecord,
