@@ -97,7 +97,7 @@ def _workflow(text: str, repo: Repository, tops: Sequence[str]) -> str:
     name, _, ref = repo.tool.partition("@")
     text = USES.sub(lambda one: f"{name}/{one[1]}@{ref}", text)
     text = text.replace("branches: [main]", f"branches: [{repo.branch}]")
-    setup = [one for one in ("setup.py", "pyproject.toml") if one in repo.names]
+    setup = [one for one in ("setup.py", "CMakeLists.txt", "pyproject.toml") if one in repo.names]
     return PATHS.sub(lambda _: f"paths: [{', '.join([*tops, *setup, '.ci/**'])}]", text)
 
 

@@ -59,6 +59,22 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
 }
 """
 NORMS = {"setup.py": SETUP, "csrc/norms.cpp": PYBIND, "csrc/norms_kernel.cu": "// half", "include/norms.h": ""}
+CMAKE = """\
+project(norms LANGUAGES CXX CUDA)  # add_library(commented csrc/gone.cu)
+set(ROOT ${PROJECT_SOURCE_DIR}/csrc CACHE PATH "here")
+set(NORM_FLAGS "-O3" "-Xcompiler" "-fPIC" "-Xptxas" "-dlcm=ca" "--threads=8")
+file(GLOB KERNELS ${ROOT}/*.cu)
+if(SLOW)
+  list(APPEND NORM_FLAGS -maxrregcount=128)
+endif()
+set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} --expt-relaxed-constexpr")
+add_our_library(norms_cuda MODULE ${KERNELS} csrc/norms.cpp "${cutlass_SOURCE_DIR}/gemm.cu")
+target_compile_options(norms_cuda PRIVATE
+  $<$<COMPILE_LANGUAGE:CUDA>:${NORM_FLAGS} -use_fast_math> $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
+target_include_directories(norms_cuda PRIVATE include ${cutlass_SOURCE_DIR}/include)
+target_compile_definitions(norms_cuda PRIVATE FAST WIDTH=$<BOOL:${WIDE}>)
+target_link_options(norms_cuda PRIVATE -Wl,--as-needed)
+"""
 LIBRARY = """\
 #include <torch/csrc/stable/library.h>
 STABLE_TORCH_LIBRARY(my_ops, m) {
@@ -199,13 +215,29 @@ def test_pybind_is_found_with_the_flags_of_setup_py(init: Any, tmp_path: Path) -
     assert not (tmp_path / "OWNED").exists(), "setup.py was run"
 
 
+def test_flags_of_cmake(init: Any, tmp_path: Path) -> None:
+    code, said = init({**NORMS, "setup.py": "", "CMakeLists.txt": CMAKE})
+    forward = card(tmp_path, "norm_fwd")
+    assert code == 0
+    assert 'Extension( "csrc/norms_kernel.cu", "csrc/norms.cpp", flags=["-Iinclude", "-DFAST"], nvcc_flags=[' in forward
+    flags = ("--expt-relaxed-constexpr", "-Xptxas=-dlcm=ca", "-maxrregcount=128", "-use_fast_math")
+    assert f"nvcc_flags=[{', '.join(map(json.dumps, flags))}]" in forward
+    [branches, elsewhere] = [one for one in said["left"] if "CMakeLists.txt:9" in one and "norm_fwd" in one]
+    assert "every branch of its conditions was taken" in branches
+    foreign = "${cutlass_SOURCE_DIR}/gemm.cu -fopenmp ${cutlass_SOURCE_DIR}/include -DWIDTH=$<BOOL:${WIDE}>"
+    assert all(one in elsewhere for one in foreign.split()), elsewhere
+
+
 def test_schemas_become_calls(init: Any, tmp_path: Path) -> None:
     _, said = init({"csrc/ops.cpp": LIBRARY})
     assert found(said) == {"rms_norm": "STABLE_TORCH_LIBRARY", "split": "TORCH_LIBRARY_FRAGMENT"}
     assert "ops.rms_norm(out, x, weight, 1e-6)" in card(tmp_path, "rms_norm")
     assert "return ops.split(x, None)" in card(tmp_path, "split")
     assert "out0=Output(case.M, case.N), out1=" in card(tmp_path, "split")
-    assert any(one.endswith("which sources belong to csrc/ops.cpp? No setup.py here names it") for one in said["left"])
+    assert any(
+        one.endswith("which sources belong to csrc/ops.cpp? No setup.py or CMakeLists.txt here names it")
+        for one in said["left"]
+    )
 
 
 def test_operators_of_the_older_registry(init: Any, tmp_path: Path) -> None:

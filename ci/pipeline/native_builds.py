@@ -1,0 +1,255 @@
+"""What builds kernels in C++ and CUDA, as setup.py and CMakeLists.txt say it: read as text, and never run."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatch
+from itertools import chain, takewhile
+
+from kernelgate.ci.pipeline.found_kernels import Build, Read, parsed, quoted
+
+EXTENSIONS = {"CUDAExtension", "CppExtension", "load"}
+MAY_BUILD = re.compile(r"(CUDA|Cpp)Extension\(|cpp_extension")
+SUFFIXES = (".cpp", ".cc", ".cxx", ".cu")
+OURS = re.compile(
+    r"-gencode.*|arch=.*|--generate-code.*|-arch.*|--threads.*|-t=?\d*|-lineinfo|-O[0-3]|(-Xcompiler=)?-fPIC|-shared|"
+    r"-v|-Xptxas=(-v|--verbose)|--ptxas-options.*|-std=.*|-D_GLIBCXX_USE_CXX11_ABI.*|-DTORCH_EXTENSION_NAME.*|-ccbin.*|--resource-usage"
+)
+"""Flags that the build sets by itself, or that change no code."""
+OF_A_TOOL = re.compile(r"-X[a-z]+")
+
+
+def extensions(names: Sequence[str], read: Read) -> tuple[Build, ...]:
+    """The builds of every setup.py, of what torch compiles when it is imported, and of every CMakeLists.txt."""
+    texts = [(name, read(name)) for name in names if name.endswith((".py", "CMakeLists.txt"))]
+    python = [one for name, text in texts if MAY_BUILD.search(text) for one in _of_python(name, text, names)]
+    cmake = [one for name, text in texts if name.endswith(".txt") for one in _of_cmake(name, text, names)]
+    return (*python, *cmake)
+
+
+def closing(text: str, start: int) -> int:
+    """Where the bracket at `start` closes; the end of the text where it does not."""
+    pairs = {"(": ")", "{": "}"}
+    opened, closed, depth = text[start], pairs[text[start]], 0
+    for at in range(start, len(text)):
+        depth += (text[at] == opened) - (text[at] == closed)
+        if depth == 0:
+            return at
+    return len(text)
+
+
+def _of_python(name: str, text: str, names: Sequence[str]) -> Iterator[Build]:
+    tree = parsed(text)
+    reader = _Reader(tree, posixpath.dirname(name), names)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in EXTENSIONS:
+            given = {one.arg: one.value for one in node.keywords if one.arg}
+            sources = given.get("sources") or (node.args[1] if len(node.args) > 1 else None)
+            files = tuple(dict.fromkeys(reader.files(sources))) if sources else ()
+            if files:
+                yield reader.extension(f"{name}:{node.lineno}", files, given)
+
+
+class _Reader:
+    """The constants of one setup.py: what a name was given last, or was extended by."""
+
+    def __init__(self, tree: ast.Module, folder: str, names: Sequence[str]) -> None:
+        self.folder, self.names = folder, names
+        self.values: dict[str, list[ast.expr]] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                self.values[node.targets[0].id] = [node.value]
+            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                self.values.setdefault(node.target.id, []).append(node.value)
+
+    def words(self, node: ast.expr, seen: frozenset[str] = frozenset()) -> Iterator[str]:
+        """Every text in an expression, in the order of its lists."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.Name) and node.id not in seen:
+            for value in self.values.get(node.id, ()):
+                yield from self.words(value, seen | {node.id})
+        elif isinstance(node, ast.List | ast.Tuple | ast.BinOp | ast.Call | ast.Starred | ast.IfExp | ast.ListComp):
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr):
+                    yield from self.words(child, seen)
+                elif isinstance(child, ast.comprehension):
+                    yield from self.words(child.iter, seen)
+
+    def files(self, node: ast.expr) -> Iterator[str]:
+        """The files of the repository that an expression names: as they are, in a folder, or by a pattern."""
+        folders: list[str] = []
+        for word in self.words(node):
+            if word.endswith(SUFFIXES):
+                tries = (word, *("/".join([*folders[at:], word]) for at in range(len(folders))))
+                found = (_matching(one, self.folder, self.names) for one in tries)
+                yield from next(filter(None, found), ())
+            else:
+                folders.append(word)
+
+    def extension(self, place: str, files: tuple[str, ...], given: Mapping[str, ast.expr]) -> Build:
+        arguments = given.get("extra_compile_args")
+        while isinstance(arguments, ast.Name) and self.values.get(arguments.id):
+            arguments = self.values[arguments.id][-1]
+        flags: Mapping[str, tuple[str, ...]] = {}
+        if isinstance(arguments, ast.Dict):
+            pairs = zip(arguments.keys, arguments.values, strict=True)
+            flags = {str(key.value): self._flags(value) for key, value in pairs if isinstance(key, ast.Constant)}
+        elif arguments is not None:
+            flags = {"cxx": self._flags(arguments)}
+        host = flags.get("cxx", ())
+        both = (*(one for one in host if one[:2] in ("-D", "-U", "-I")), *self._folders(given.get("include_dirs")))
+        lost = [one for one in host if one not in both]
+        unread = () if arguments is None or flags else (f"its flags, which {place} computes",)
+        if lost:
+            unread = (*unread, f"the C++ compiler's own flags of {place} are left out: {' '.join(lost)}")
+        loaded = self._flags(given.get("extra_cuda_cflags", ast.List(elts=[])))
+        return _extension(files, both, (*flags.get("nvcc", ()), *loaded), unread)
+
+    def _flags(self, node: ast.expr) -> tuple[str, ...]:
+        return _flags(self.words(node))
+
+    def _folders(self, node: ast.expr | None) -> Iterable[str]:
+        if node is None:
+            return
+        for item in node.elts if isinstance(node, ast.List | ast.Tuple) else [node]:
+            words = [word.strip("/") for word in self.words(item)]
+            yield from _include("/".join(word for word in words if word), self.folder, self.names)
+
+
+def _matching(pattern: str, folder: str, names: Sequence[str]) -> tuple[str, ...]:
+    path = posixpath.normpath(posixpath.join(folder, pattern)).lstrip("/")
+    exact = tuple(name for name in names if name == path)
+    return exact or tuple(name for name in names if "*" in path and fnmatch(name, path))
+
+
+def _flags(words: Iterable[str]) -> tuple[str, ...]:
+    """Each once, an option of another tool, such as `-Xcompiler -Wall`, with its value."""
+    each = iter(words)
+    whole = (f"{one}={next(each, '')}" if OF_A_TOOL.fullmatch(one) else one for one in each)
+    return tuple(one for one in dict.fromkeys(whole) if one.startswith("-") and not OURS.fullmatch(one))
+
+
+def _include(written: str, folder: str, names: Sequence[str]) -> Iterator[str]:
+    path = posixpath.normpath(posixpath.join(folder, written)).lstrip("/")
+    if written and any(name.startswith(f"{path}/") for name in names):
+        yield f"-I{path}"
+
+
+def _extension(files: Sequence[str], both: Sequence[str], nvcc: Iterable[str], unread: Sequence[str]) -> Build:
+    named = {"flags": both, "nvcc_flags": [one for one in nvcc if one not in both]}
+    lists = [f"{name}=[{', '.join(map(quoted, flags))}]" for name, flags in named.items() if flags]
+    return Build(f"Extension({', '.join([*map(quoted, files), *lists])})", tuple(files), tuple(unread))
+
+
+# CMake
+
+
+CALL = re.compile(r"^[ \t]*(\w+)[ \t]*\(", re.MULTILINE)
+WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|([^\s"]+)')
+VARIABLE = re.compile(r"\$\{([\w-]+)\}")
+HERE = ("CMAKE_CURRENT_SOURCE_DIR", "CMAKE_CURRENT_LIST_DIR", "CMAKE_SOURCE_DIR", "PROJECT_SOURCE_DIR")
+LANGUAGE = re.compile(r"\$<\$<COMPILE_LANGUAGE:(\w+)>:")
+SCOPES = frozenset({"PRIVATE", "PUBLIC", "INTERFACE", "SYSTEM", "BEFORE", "AFTER"})
+FOLDERS = frozenset({"include_directories", "target_include_directories"})
+OPTIONS = frozenset({"add_compile_options", "target_compile_options", "add_definitions"})
+DEFINITIONS = frozenset({"add_compile_definitions", "target_compile_definitions"})
+NO_TARGET = frozenset({"install", "set_source_files_properties", "message", "if", "elseif", "foreach"})
+EVERYWHERE = ""
+NEWLINE = "\n"
+
+
+def _of_cmake(name: str, text: str, names: Sequence[str]) -> tuple[Build, ...]:
+    read = _CMake(posixpath.dirname(name), names)
+    text = re.sub(r"#[^\n]*", "", text)
+    for call in CALL.finditer(text):
+        inner = text[call.end() : closing(text, call.end() - 1)]
+        words = [one for word in WORD.finditer(inner) for one in read.expanded(word[1] or word[2] or "")]
+        if words:
+            read.hear(call[1].lower(), words, f"{name}:{text.count(NEWLINE, 0, call.start()) + 1}")
+    return tuple(read.builds())
+
+
+class _CMake:
+    """What the commands of one file have said so far. Every branch of a condition is taken, which the builds say."""
+
+    def __init__(self, folder: str, names: Sequence[str]) -> None:
+        self.folder, self.names = folder, names
+        self.values: dict[str, list[str]] = {one: [f"/{folder}"] for one in HERE}
+        self.files: dict[str, list[str]] = defaultdict(list)
+        self.both: dict[str, list[str]] = defaultdict(list)
+        self.nvcc: dict[str, list[str]] = defaultdict(list)
+        self.lost: dict[str, list[str]] = defaultdict(list)
+        """Of each target, as those before, and of all of them under EVERYWHERE: what no build here can have."""
+        self.places: dict[str, str] = {}
+
+    def expanded(self, word: str) -> list[str]:
+        """With its variables' values; those that are not known stay as they are."""
+        if (whole := VARIABLE.fullmatch(word)) and whole[1] in self.values:
+            return self.values[whole[1]]
+        joined = VARIABLE.sub(lambda one: ";".join(self.values.get(one[1], [one[0]])), word)
+        return [one for one in joined.split(";") if one]
+
+    def hear(self, command: str, words: list[str], place: str) -> None:
+        first, *rest = words
+        target, said = (first, rest) if command.startswith("target_") else (EVERYWHERE, words)
+        said = [one for one in said if one not in SCOPES]
+        if command == "project":
+            self.values["PROJECT_NAME"] = [first]
+        elif command == "set":
+            given = takewhile(lambda word: word not in ("CACHE", "PARENT_SCOPE"), rest)
+            self.values[first] = [one for word in given for one in word.split()]
+        elif command == "list" and first == "APPEND" and rest:
+            self.values.setdefault(rest[0], []).extend(rest[1:])
+        elif command == "file" and first.startswith("GLOB") and rest:
+            self.values[rest[0]] = rest[1:]
+        elif command in FOLDERS:
+            for one in (one for one in said if not one.startswith("$<INSTALL")):
+                here = tuple(_include(one, self.folder, self.names))
+                self.both[target] += here
+                self.lost[target] += () if here else (posixpath.normpath(one).lstrip("/"),)
+        elif command in DEFINITIONS:
+            for one in said:
+                (self.lost if "$" in one else self.both)[target].append(f"-D{one.removeprefix('-D')}")
+        elif command in OPTIONS:
+            by_language = [*_by_language(said)]
+            self.both[target] += (one for one, _ in by_language if one.startswith("-D"))
+            for kept, cuda in ((self.nvcc, True), (self.lost, False)):
+                words = [one for one, of in by_language if (of == "CUDA") == cuda and not one.startswith("-D")]
+                kept[target] += _flags(words)
+        elif not first.isupper() and command not in NO_TARGET:
+            self._target(first, rest, place)
+
+    def _target(self, name: str, words: Sequence[str], place: str) -> None:
+        """Whatever the command is called that names sources: projects wrap `add_library` in functions of their own."""
+        sources = {word: _matching(word, self.folder, self.names) for word in words if word.endswith(SUFFIXES)}
+        if any(sources.values()):
+            self.places.setdefault(name, place)
+            self.files[name] += chain.from_iterable(sources.values())
+            self.lost[name] += (word for word, found in sources.items() if not found)
+            self.nvcc[name] += _flags(one for one, _ in _by_language(words))
+
+    def builds(self) -> Iterator[Build]:
+        self.nvcc[EVERYWHERE] += _flags(self.values.get("CMAKE_CUDA_FLAGS", ()))
+        for target, place in self.places.items():
+            parts = (self.both, self.nvcc, self.lost)
+            both, nvcc, lost = ([*dict.fromkeys((*one[EVERYWHERE], *one[target]))] for one in parts)
+            unread = [f"the flags of {place}, where every branch of its conditions was taken"]
+            if lost:
+                unread.append(f"what {place} has from elsewhere, or for the C++ compiler alone: {' '.join(lost)}")
+            yield _extension([*dict.fromkeys(self.files[target])], both, nvcc, unread)
+
+
+def _by_language(words: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each word with the language that it is for; "" is every one."""
+    language = ""
+    for word in words:
+        if begins := LANGUAGE.match(word):
+            language, word = begins[1], word[begins.end() :]
+        yield word.removesuffix(">"), language
+        if word.endswith(">"):
+            language = ""
