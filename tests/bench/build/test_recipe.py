@@ -224,7 +224,8 @@ def test_patterns(tmp_path: Path, patterns: tuple[str, ...], expected: set[str])
         ("../else", r"here: the pattern \.\./else of the card gemm leads out of the repository$"),
         ("csrc/../../else", r"the pattern csrc/\.\./\.\./else of the card gemm leads out of the repository$"),
         ("/etc", "here: the pattern /etc of the card gemm leads out of the repository$"),
-        ("csrc/a**.cu", r"the pattern csrc/a\*\*\.cu of the card gemm is no pattern: "),
+        # Until Python 3.12 it is no pattern, and later one that matches nothing here.
+        ("csrc/a**.cu", r"csrc/a\*\*\.cu\b.* card gemm (is no pattern: |names \()"),
     ],
 )
 def test_a_pattern_that_names_nothing(tmp_path: Path, pattern: str, says: str) -> None:
