@@ -10,6 +10,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from kernelgate.bench.core.errors import OutputError
 
@@ -17,6 +18,25 @@ CARDS = ".ci/kernels"
 """The folder of a repository's cards, from its root."""
 ROOM = 1 << 20
 """Bytes that are tried for: as much as most records take."""
+LARGEST = 1 << 28
+"""Bytes of a file that is read: far more than any of ours has."""
+
+
+def content(path: Path) -> bytes:
+    """What a user's file holds. Raises OSError as `reading` does, and for what has no end, such as /dev/zero."""
+    with reading(path) as file:
+        held = file.read(LARGEST + 1)
+    if len(held) > LARGEST:
+        raise OSError(errno.EFBIG, f"it has no end, or more than {LARGEST >> 20} MiB")
+    return held
+
+
+def reading(path: Path) -> IO[bytes]:
+    """A user's file, opened to be read. Raises OSError with words in `strerror`, also for a pipe with a name of its
+    own, which may wait for a writer for ever; one that the shell opened, such as /dev/stdin, is read."""
+    if path.is_fifo() and not _of_process(path):
+        raise OSError(errno.EINVAL, "it is a named pipe; redirect it, and name /dev/stdin")
+    return path.open("rb")
 
 
 def try_file(path: Path) -> None:
@@ -91,12 +111,16 @@ def append(path: Path, data: bytes, read: Callable[[bytes], object] = bytes) -> 
 
 def _in_place(path: Path) -> bool:
     """Whether a new file must not take its place: a device, a pipe, or what a process has open."""
-    if path.absolute().parts[1:2] in (("dev",), ("proc",)):
+    if _of_process(path):
         return True
     try:
         return stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR)
     except FileNotFoundError:
         return False
+
+
+def _of_process(path: Path) -> bool:
+    return path.absolute().parts[1:2] in (("dev",), ("proc",))
 
 
 def _beside(target: Path, data: bytes) -> Path:

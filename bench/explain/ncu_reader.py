@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.explain.metrics import METRICS, SECTION_METRICS, STALL_PREFIX, STALLS, stall_counter
 from kernelgate.bench.record import MAX_HOT_INSTRUCTIONS, MAX_HOT_LINES, MAX_HOT_TEXT, HotInstruction, HotLine, HotSpots
@@ -69,7 +70,7 @@ class ProfiledKernel:
 def is_report(path: Path) -> bool:
     """Whether the file begins as a report does. Raises KernelgateError where it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with files.reading(path) as file:
             return file.read(4) in (MAGIC, ZSTD_MAGIC)
     except OSError as error:
         raise KernelgateError(f"{path}: cannot be read: {error.strerror}") from None

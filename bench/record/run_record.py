@@ -284,7 +284,7 @@ def from_json(text: str | bytes, name: str = "record") -> RunRecord:
 def read(path: Path) -> RunRecord:
     """The record in a file. Raises RecordError where it cannot be read or does not fit the schema."""
     try:
-        text = path.read_bytes()
+        text = files.content(path)
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
     return from_json(text, str(path))

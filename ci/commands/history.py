@@ -371,7 +371,7 @@ def site(places: Places, output: Path, release: str | None, uplot: Path | None) 
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return files.content(path)
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
 

@@ -116,6 +116,10 @@ def report(
     says only whether it could be rendered; `kernelgate compare` gives the verdict as an exit code.
     """
     past = prior.past(progress.say)
+    read = [one for one in (run, baseline) if one and one.is_file()]
+    for written in (one for one in (output, html) if one and one.is_file()):
+        if any(map(written.samefile, read)):
+            raise UsageError(f"{written} is a record, which the result would replace: name another file")
     if (run is None) == (folder is None) or (post and folder is None):
         needed = "a run record, or --from and a folder of `kernelgate step fetch`; --post needs --from"
         raise UsageError(f"Missing argument: give {needed}")

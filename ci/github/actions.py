@@ -153,9 +153,9 @@ class Step:
             raise UsageError("GITHUB_EVENT_PATH is not set: this needs the event of a workflow run")
         path = Path(name)
         try:
-            if path.stat().st_size > MAX_EVENT:
+            if len(told := files.content(path)) > MAX_EVENT:
                 raise UsageError(f"{path}: the event is larger than {MAX_EVENT} bytes")
-            return Event.model_validate(json.loads(path.read_text(encoding="utf-8")))
+            return Event.model_validate(json.loads(told.decode()))
         except ValidationError as error:
             raise UsageError(f"{path}: the event is not one of GitHub's: {faults(error)}") from None
         except (OSError, ValueError, RecursionError) as error:

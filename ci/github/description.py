@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
+from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.document import escape
 from kernelgate.ci.github.actions import Step
@@ -203,7 +204,7 @@ def of_file_or_event(step: Step, rules: Template, body: Path | None) -> Descript
     UsageError for a file that cannot be read."""
     if body:
         try:
-            return describe(body.read_text(encoding="utf-8", errors="replace"), rules).filled_by(SUPPLIES)
+            return describe(files.content(body).decode(errors="replace"), rules).filled_by(SUPPLIES)
         except OSError as error:
             raise UsageError(f"{body}: the description cannot be read: {error.strerror}") from None
     pull = step.event().pull_request

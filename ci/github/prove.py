@@ -14,6 +14,7 @@ from pathlib import Path
 from github.PullRequest import PullRequest
 from pydantic import ValidationError
 
+from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, UsageError, faults
 from kernelgate.bench.record import Model
 from kernelgate.ci.document.escape import visible
@@ -84,7 +85,7 @@ class Promise:
 
 def read(path: Path) -> Proposals:
     try:
-        return Proposals.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        return Proposals.model_validate(tomllib.loads(files.content(path).decode()))
     except OSError:
         raise UsageError(f"{path} cannot be read: call this in a checkout of the repository that is proved") from None
     except ValidationError as error:
@@ -227,7 +228,7 @@ def table_files(page: Path, column: str, day: str, repository: str, told: Sequen
     kept = page.with_name(f"proof-{column.lower()}.json")
     record = {"repository": repository, "day": day, "promises": [asdict(one) for one in told]}
     try:
-        text = page.read_text(encoding="utf-8")
+        text = files.content(page).decode()
     except OSError as error:
         raise UsageError(f"{page} cannot be read: {error.strerror}") from None
     if not (found := _TABLE.search(text)):

@@ -68,7 +68,7 @@ def read(folder: Path) -> Session:
 def text_of(path: Path) -> str:
     """Raises SessionError."""
     try:
-        return path.read_text(encoding="utf-8")
+        return files.content(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise SessionError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 

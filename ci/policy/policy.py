@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import CheckKind
 from kernelgate.ci.policy import constants
@@ -265,10 +266,8 @@ def load(path: Path | None = None, preset: str = DEFAULT_PRESET) -> Policy:
     """The policy in `path` (default: `.ci/kernelgate.toml` where there is one), with the changes of `preset`. Raises
     KernelgateError naming the key that does not fit, and UsageError for a preset that the file does not have."""
     chosen = path or POLICY_FILE
-    if path is None and chosen.is_fifo():  # to read it would wait for a writer
-        raise KernelgateError(f"{chosen}: the policy cannot be read: it is a pipe")
     try:
-        text = chosen.read_text(encoding="utf-8")
+        text = files.content(chosen).decode()
     except (OSError, UnicodeDecodeError) as error:
         if path is None and isinstance(error, FileNotFoundError) and not chosen.is_symlink():
             return parse("", "the built-in policy", preset)
@@ -291,7 +290,7 @@ def numbers(path: Path | None = None, preset: str = DEFAULT_PRESET) -> tuple[Dec
     """Everything that decides, with its source: the policy's keys, then the constants. Raises as `load` does."""
     chosen = path or POLICY_FILE
     rules = load(path, preset)
-    content, presets = _read(chosen.read_text(encoding="utf-8") if chosen.exists() else "", str(chosen))
+    content, presets = _read(files.content(chosen).decode() if chosen.exists() else "", str(chosen))
     changed = {(section, key) for section, keys in presets.get(preset, {}).items() for key in keys}
     found = []
     for section, values in rules.model_dump(mode="json").items():

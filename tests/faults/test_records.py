@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +14,7 @@ from typing import Any
 import pytest
 
 from kernelgate.bench import record
+from kernelgate.bench.core import files
 from tests.attacks.honest import changed, measured
 from tests.called import EndsWith
 
@@ -109,3 +114,50 @@ def test_a_torn_record_is_refused_in_one_sentence(fault: str, tmp_path: Path, en
     path = tmp_path / "run.json"
     path.write_bytes(tear(json.dumps(json.loads(record.to_json(measured()))).encode()))
     assert named in refused(path, ends_with)
+
+
+@pytest.mark.parametrize("place", ["/dev/zero", "pipe"])
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (3, ["compare", "{}"]),
+        (3, ["report", "{}"]),
+        (3, ["analyze", "{}"]),
+        (3, ["policy", "--policy", "{}"]),
+        (3, ["history", "add", "{}"]),
+        (64, ["template", "{}"]),
+    ],
+    ids=lambda one: one[0] if isinstance(one, list) else "",
+)
+def test_a_file_without_an_end_or_a_writer_is_refused(
+    place: str, code: int, words: list[str], tmp_path: Path, ends_with: EndsWith, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once: it would be read for ever."""
+    monkeypatch.setenv("KERNELGATE_CACHE", str(tmp_path / "cache"))
+    os.mkfifo(tmp_path / "pipe")
+    path = tmp_path / place
+    said = " ".join("".join(ends_with(code, *(word.format(path) for word in words))).split())
+    assert place in said
+    assert re.search("no end|it is a named pipe|is not an Nsight Compute report", said)
+
+
+def test_what_the_shell_hands_over_in_a_pipe_is_read() -> None:
+    """Such as `kernelgate compare <(zstd -dc run.json.zst)`, which comes in pieces."""
+    read, write = os.pipe()
+    content = record.to_json(measured()).encode()
+    writer = threading.Thread(target=lambda: (time.sleep(0.2), os.write(write, content), os.close(write)))
+    writer.start()
+    assert files.content(Path(f"/dev/fd/{read}")) == content
+    writer.join()
+    os.close(read)
+
+
+@pytest.mark.parametrize("option", ["--output", "--html"])
+def test_a_report_does_not_replace_the_record_that_it_is_of(option: str, tmp_path: Path, ends_with: EndsWith) -> None:
+    run, link = tmp_path / "run.json", tmp_path / "link"
+    record.write(measured(), run)
+    link.symlink_to(run)
+    before = run.read_bytes()
+    assert f"{link} is a record, which the result would replace" in ends_with(64, "report", run, option, link).err
+    assert run.read_bytes() == before
+    ends_with(0, "report", run, option, tmp_path / "another")

@@ -187,7 +187,7 @@ def test_a_policy_that_leads_nowhere_is_not_the_built_in_one(tmp_path: Path, mon
         policy.load()
     place.unlink()
     os.mkfifo(place)
-    with pytest.raises(KernelgateError, match="cannot be read: it is a pipe"):
+    with pytest.raises(KernelgateError, match="cannot be read: it is a named pipe"):
         policy.load()
 
 
