@@ -6,9 +6,11 @@ to a folder in memory of its own alone. Of the runner's folder, with its credent
 their orders from, it sees the workspace and the tools. It has no network, and a user namespace of its own, out of which
 it can neither read nor change the memory of the process that leads it, nor its variables and open files.
 
-Shared on purpose, where kernels run: /dev, with the GPU and the memory that CUDA shares, and the process numbers, by
-which CUDA finds the memory of another process (https://github.com/openucx/ucx/pull/11514). So a kernel can still end
-processes of its own user. Cards and compilers have process numbers of their own, and see no other process.
+Shared on purpose, where kernels are timed: /dev, with the GPU and the memory that CUDA shares, and the process numbers,
+by which CUDA finds the memory of another process (https://github.com/openucx/ucx/pull/11514). So a kernel can still end
+processes of its own user. Where kernels are checked they have shared memory of their own, and leave no note in it by
+which they would know later that they were checked. Cards and compilers have process numbers of their own, too, and see
+no other process.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ from kernelgate.bench.core.errors import KernelgateError
 PRIVATE = "/var/tmp"  # noqa: S108 - a folder of its own in memory, for one process
 """Where an isolated process may write: its home and its temporary folder. Not /tmp, where libraries may lie."""
 PROBE_S = 10.0
-OWN_PROCESSES = ("--unshare-pid", "--unshare-ipc", "--proc", "/proc")
+_NAMED = [name for name in ("shm", "mqueue") if Path("/dev", name).is_dir()]
+OWN_MEMORY = ("--unshare-ipc", *(word for name in _NAMED for word in ("--tmpfs", f"/dev/{name}")))
+OWN_PROCESSES = ("--unshare-pid", "--proc", "/proc", *OWN_MEMORY)
 FORK = "KERNELGATE_FORK"
 """The variable of a workflow's job that says whether it measures, or may measure, what a fork brings."""
 NOT_ASKED = "kernels run as this user does, as on a machine that is no runner of GitHub's"
@@ -72,11 +76,21 @@ def here() -> Isolation:
 
 
 @cache
+def alone() -> Isolation:
+    """That of a kernel that shares no memory with another process, which has its own, where that can be had."""
+    return _with(OWN_MEMORY)
+
+
+@cache
 def of_sources() -> Isolation:
     """That of what needs neither a GPU nor another process: cards, compilers, build commands. With process numbers of
     its own, where they can be had."""
+    return _with(OWN_PROCESSES)
+
+
+def _with(words: tuple[str, ...]) -> Isolation:
     found = here()
-    own = replace(found, words=(*found.words, *OWN_PROCESSES))
+    own = replace(found, words=(*found.words, *words))
     return own if found.words and unusable((*own.words, *own.last)) is None else found
 
 

@@ -59,6 +59,9 @@ PASSWORD = re.compile(r"://[^/\s@]*:[^/\s@]+@")
 """In an address, such as a package index's; nor does a child get such a variable, whatever its name."""
 MARK = "KERNELGATE_WORKER"
 """The variable by which all that a worker starts is known, also what leaves its session."""
+SHARES = "kernelgate.bench.timing."
+"""Where the functions of workers are that share memory: what others left in it, a kernel could find while it is timed.
+"""
 _LAST_LINES = 400
 _LOOK_S = 0.5
 """How often a worker that is silent is looked at: what it has started may hold its output open when it is gone."""
@@ -355,7 +358,9 @@ class WorkerPool:
                     ready.append(worker)
 
     def _started(self, function: str, python: Path) -> WorkerProcess:
-        self.started.append(self.stack.enter_context(WorkerProcess(function, self.fds, isolation.here(), python)))
+        shares = function.startswith(SHARES)
+        fds, apart = (self.fds, isolation.here()) if shares else ((), isolation.alone())
+        self.started.append(self.stack.enter_context(WorkerProcess(function, fds, apart, python)))
         return self.started[-1]
 
     @contextmanager

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from kernelgate.bench.check import trials
 from kernelgate.bench.system import isolation
 from kernelgate.bench.system.isolation import Isolation
-from kernelgate.bench.system.worker import child_environment
+from kernelgate.bench.system.worker import child_environment, worker_pool
+from kernelgate.bench.timing import process
 from tests.miniature import write
 from tests.workflows.documents import texts, workflows
 
@@ -128,6 +130,42 @@ def test_an_isolated_process_cannot(command: str, runner: dict[str, str], apart:
     assert done.returncode not in (0, 127), done.stdout
     assert Path(runner["GITHUB_ENV"]).read_text() == ""
     assert (Path(runner["GITHUB_WORKSPACE"]) / "out/run.json").read_text() == "{}"
+
+
+NOTES = {
+    "a file in shared memory": ("echo x >/dev/shm/{name}", "test -e /dev/shm/{name}"),
+    "a file in the temporary folder": ("echo x >/var/tmp/{name}", "test -e /var/tmp/{name}"),
+    "System V memory": ("ipcmk -M 4096", "ipcs -m | grep -q 0x"),
+    "a message queue": ("ipcmk -Q", "ipcs -q | grep -q 0x"),
+}
+
+
+@pytest.mark.parametrize("note", NOTES)
+def test_a_kernel_that_is_checked_leaves_no_note_for_when_it_is_timed(
+    note: str, runner: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as "now nobody looks": it could compute what is right only while it is fuzzed."""
+    found = isolation.of(runner)
+    if not found.words:
+        pytest.skip(found.said)
+    monkeypatch.setattr(isolation, "here", lambda: found)
+    leave, look = (text.format(name=f"kernelgate-note-{os.getpid()}") for text in NOTES[note])
+    checked, timed = isolation.alone.__wrapped__(), isolation.here()
+
+    def ends(apart: Isolation, text: str) -> int:
+        return subprocess.run(apart.around(["bash", "-c", text]), stdout=subprocess.DEVNULL, check=False).returncode
+
+    assert ends(timed, look) != 0, "it is there before"
+    assert ends(checked, f"{leave} && {look}") == 0, "it can be left, and would be found"
+    assert ends(timed, look) != 0
+
+
+def test_only_what_is_timed_has_the_memory_that_timing_shares() -> None:
+    with worker_pool() as workers:
+        for function, has in ((process.VERIFIER, True), (process.WORKER, True), (trials.WORKER, False)):
+            pid = workers.take(function).pid
+            held = {one.readlink().name for one in Path(f"/proc/{pid}/fd").iterdir()}
+            assert any(one.startswith("memfd:kernelgate") for one in held) == has, function
 
 
 def test_an_isolated_process_has_what_it_needs(runner: dict[str, str], apart: Isolation) -> None:
