@@ -76,6 +76,42 @@ def skips_every_second(out, x, weight):
     none(out, x, weight)
 
 
+def told_by_command(_):
+    return "timing" in Path("/proc/self/cmdline").read_text()
+
+
+def told_by_modules(_):
+    return "kernelgate.bench.timing.worker" in sys.modules
+
+
+def told_by_memory(x):
+    """Whether the input lies in a file, as the verifier's do."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        first, last = (int(one, 16) for one in line.split()[0].split("-"))
+        if first <= x.data_ptr() < last:
+            return "memfd:" in line
+    return False
+
+
+def when_timed(told):
+    """Right wherever it is only checked; wins where what is timed is not looked at as well."""
+
+    def call(out, x, weight):
+        (skips_every_second if told(x) else none)(out, x, weight)
+
+    return call
+
+
+def looks(told):
+    """The same without the cheat."""
+
+    def call(out, x, weight):
+        told(x)
+        none(out, x, weight)
+
+    return call
+
+
 QUEUE = deque()
 
 

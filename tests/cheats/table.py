@@ -164,6 +164,17 @@ PACKAGE = _at(
     Cheat("idles_between_calls", Ending.HARMLESS, "base runs in Linux's idle class, which head leaves for its calls"),
     Cheat("leaves_one_thread", Ending.HARMLESS, "base has one thread of torch, and head all"),
     Cheat("slowed_base", CONTRADICTED, "base's function is replaced by one that works twice"),
+    # What is right where it is fuzzed, and leaves out every second call where it is timed; and its honest twin.
+    *(
+        one
+        for told in ("told_by_command", "told_by_modules", "told_by_memory")
+        for one in (
+            Cheat(f"when_timed({told})", WRONG, "only what is fuzzed is looked at"),
+            Cheat(
+                f"looks({told})", Ending.TRUE_GAIN, "it is told whether it is timed, and does the same", must_act=False
+            ),
+        )
+    ),
 )
 
 CUDA = _at(

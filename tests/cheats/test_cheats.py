@@ -38,6 +38,17 @@ def test_a_package_that_cheats(cheat: Cheat, tmp_path: Path) -> None:
     judged.check(cheat, done, 1.0 if acted(cheat, tally) else 0.0)
 
 
+@pytest.mark.parametrize("cheat", [one for one in table.PACKAGE if one.name.startswith("when_timed")], ids=name)
+def test_a_package_that_cheats_only_where_it_is_timed_passes_fuzzing(cheat: Cheat, tmp_path: Path) -> None:
+    """So that what becomes of it above is the verifier's doing."""
+    tally = Tally.at(tmp_path / "tally")
+    head = libraries.package(tmp_path / "head", cheat.name, tally)
+    repo = judged.repository(tmp_path / "repository", package=True)
+    done = judged.run(repo, ["fuzz", "--library", str(head.folder)], {"CUDA_VISIBLE_DEVICES": "", "TMPDIR": str(repo)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert tally.cheated == 0
+
+
 @pytest.mark.parametrize("package", [False, True], ids=["extension", "package"])
 def test_the_same_code_without_a_cheat_is_not_accused(package: bool, tmp_path: Path) -> None:
     if package:
