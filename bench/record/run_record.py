@@ -57,6 +57,8 @@ class Calls(Model):
     compared: Count | None = None
     """Calls whose whole outputs were compared with what is right."""
     failed: Count = 0
+    crashed: str | None = None
+    """How one of them ended its process, or which error it raised: the last, where no output is compared."""
     repeated: Count | None = None
     """Calls that read inputs which an earlier call of that process had read in the same form."""
 

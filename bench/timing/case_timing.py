@@ -23,6 +23,8 @@ from kernelgate.bench.timing.protocol import Batch
 
 NOT_SHARED = "SharingError"
 """What a process raises that cannot share memory."""
+OURS = ("KernelgateError", "MemoryError")
+"""Errors of a measured process that are not the kernel's."""
 QUEUE_LENGTH = 600
 """Operations queued behind one hold. The driver blocks the host at about a thousand, and a call may be several."""
 AROUND_SAMPLE = 5
@@ -66,6 +68,10 @@ class ProcessError(KernelgateError):
         super().__init__(f"{fault}{advice}")
         self.fault = fault
         """What happened, without what to do about it in a comparison."""
+        self.crash = ""
+        """How a call ended its process, where that is the kernel's doing and not the machine's, …"""
+        self.sides: tuple[record.Side, ...] = ()
+        """… and the sides that were in it."""
 
 
 class LoadError(ProcessError):
@@ -124,12 +130,16 @@ class Runner:
         fault = f"{self.name} failed while {self.worker.doing.doing}: {error}"
         if self.worker.doing.loading:
             return LoadError(fault)
-        writes = "; on a CPU a kernel that writes to an input ends so, too" if "by SIGSEGV" in fault else ""
-        return ProcessError(
+        made = ProcessError(
             fault,
-            f". `kernelgate fuzz` shows which inputs a kernel fails on{writes}; earlier processes are kept, and "
-            "--resume continues after them",
+            ". `kernelgate fuzz` shows which inputs a kernel fails on; earlier processes are kept, and --resume "
+            "continues after them",
         )
+        raised = isinstance(error, WorkerFailedError) and error.error not in OURS and "out of memory" not in fault
+        if raised or self.worker.ended_by_work(error):
+            made.crash = f"a call raised an error: {error}" if raised else str(error)
+            made.sides = self.sides
+        return made
 
 
 @dataclass(frozen=True)

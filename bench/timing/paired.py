@@ -21,7 +21,7 @@ from kernelgate.bench.system.preemption import Notice
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
 from kernelgate.bench.timing import process
 from kernelgate.bench.timing.case_timing import ROUNDS_PER_TURN, LoadError, ProcessError
-from kernelgate.bench.timing.process import Measuring, Setup, Timed, Turn
+from kernelgate.bench.timing.process import CrashError, Measuring, Setup, Timed, Turn
 
 NO_WITNESS = "no_witness"
 WITNESS: tuple[record.Role, ...] = ("witness",)
@@ -122,10 +122,12 @@ def run(
 
     `skeleton` is a record with whatever the caller knows (run, checks, …); cases, environment and builds are filled in
     here. With `resume`, the record in `path` is continued; a process that was cut short is timed again. Cases that
-    `undecided` leaves out are not timed again, but for a few controls. Raises ProcessError naming the process and the
-    case where one crashed, hung or could not load its library; the processes before it stay in `path`. Raises
-    RecordError where the record to resume does not fit. `workers` that were started before save their start. Once
-    there is a `notice`, no further process begins, and NoticeOverError is raised.
+    `undecided` leaves out are not timed again, but for a few controls. A side that crashes in a process without the
+    other is a finding: its case is not timed any more, and after a crash of the head nothing of its card. Raises
+    ProcessError naming the process and the case where one hung, could not load its library, or was killed from outside;
+    the processes before it stay in `path`. Raises RecordError where the record to resume does not fit. `workers` that
+    were started before save their start. Once there is a `notice`, no further process begins, and NoticeOverError is
+    raised.
     """
     notice = notice or Notice()
     resumed = resume and path.exists()
@@ -197,7 +199,7 @@ def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided
         )
         with progress.track(f"bench, {turn.name}", len(cases) * -(-plan.how.rounds // ROUNDS_PER_TURN)) as advance:
             try:
-                done = process.timed(setup, turn, advance)
+                _add(setup, turn, growing, notice, advance)
             except ProcessError as error:
                 if notice.given:  # a worker that was asked to end, too, tells nothing of its libraries
                     raise
@@ -207,12 +209,51 @@ def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided
                     text = f"the head of {name} was measured without the pinned commit: {error}"
                     growing.note(Note(code="head_alone", card=name, text=text))
                     continue
-                if not isinstance(error, LoadError) or not turn.together or not sides.base or number > 0:
+                apart = isinstance(error, CrashError) or (isinstance(error, LoadError) and number == 0)
+                if not apart or not turn.together or not sides.base:
                     raise
                 alternating.add(name)
-                growing.note(process.alternating_because(str(error)))
-                done = process.timed(setup, replace(turn, together=False, role="alternating"), advance)
-        growing.add(done)
+                growing.note(process.alternating_because(error.fault))
+
+
+def _add(setup: Setup, turn: Turn, growing: Growing, notice: Notice, advance: progress.Advance) -> None:
+    """Times a process into the record. Of one in which a call crashes, what was finished by then, and each side that
+    crashes without the other. Raises ProcessError where neither does."""
+    try:
+        growing.add(process.timed(setup, turn, advance))
+        return
+    except CrashError as error:
+        crash = error
+    if notice.given:
+        raise crash
+    if crash.before.process.timings:
+        growing.add(crash.before)
+    found = {crash.sides[0]: crash.crash} if len(crash.sides) == 1 else {}
+    for side, library in turn.libraries.items():
+        if side in ("base", "head") and side not in found:
+            alone = replace(turn, cases=(crash.case,), libraries={side: library}, role="block", together=True)
+            alone = replace(alone, id=f"{turn.id}-{side}", name=f"{turn.name}, {side} alone", following={})
+            try:
+                process.timed(setup, alone, lambda _: None)
+            except CrashError as error:
+                found[side] = error.crash
+    if not found:
+        raise crash
+    for side, how in found.items():
+        growing.add(process.crashed(setup, turn, crash.case, side, how))
+
+
+def _given_up(current: RunRecord) -> frozenset[CaseKey]:
+    """The cases in which a side crashed; of a head that did, all of its card."""
+    crashes = [
+        (timing.key, side)
+        for one in current.processes
+        for timing in one.timings
+        for side, calls in timing.calls.items()
+        if calls.crashed
+    ]
+    cards = {key.card for key, side in crashes if side == "head"}
+    return frozenset(key for key, _ in crashes) | {case.key for case in current.cases if case.card in cards}
 
 
 def _following(
@@ -227,6 +268,7 @@ def _following(
 def wanted(plan: PairedPlan, current: RunRecord, undecided: Undecided) -> frozenset[CaseKey]:
     counts = _counts(current)
     open_ = frozenset(case.key for case in plan.cases if counts.get(case.key, 0) < plan.processes)
+    open_ -= _given_up(current)
     if not open_ or not current.processes:
         return open_
     never = frozenset(key for key in open_ if not counts.get(key, 0))
@@ -245,8 +287,8 @@ def chosen(plan: PairedPlan, part: CardPlan, current: RunRecord, needed: frozens
     if number == 0:
         return tuple(cases if part.sides.base else sorted(cases, key=lambda one: axes.size(one.axes)))
     rng = random.Random(f"{plan.how.seed}/{number}/cases/{part.card.name}")  # noqa: S311 - not for secrets
-    counts = _counts(current)
-    others = [case for key, case in keyed.items() if key not in needed and counts.get(key, 0) < plan.processes]
+    counts, left_out = _counts(current), needed | _given_up(current)
+    others = [case for key, case in keyed.items() if key not in left_out and counts.get(key, 0) < plan.processes]
     cases += rng.sample(others, min(CONTROLS, len(others)))
     rng.shuffle(cases)
     return tuple(cases)
@@ -264,12 +306,14 @@ def _witness(plan: PairedPlan, setup: Setup, growing: Growing, notice: Notice) -
         with progress.track(f"witness, {name}", len(turns) * len(part.cases)) as advance:
             for number in turns:
                 notice.heed()
+                if all(case.key in _given_up(growing.record) for case in part.recorded):
+                    break
                 last = number + 1 == turns.stop
                 words = ["witness", *([] if len(plan.parts) == 1 else [name]), *([f"{number + 1}"] if number else [])]
                 turn = Turn(
                     card=part.card,
                     libraries=part.sides.named,
-                    cases=part.cases,
+                    cases=tuple(one for one in part.cases if CaseKey(name, one.id) not in _given_up(growing.record)),
                     number=number,
                     role="witness",
                     id="-".join(words),
@@ -278,7 +322,7 @@ def _witness(plan: PairedPlan, setup: Setup, growing: Growing, notice: Notice) -
                     following={} if last and part is left[-1] else left[at + last].sides.named,
                     known=growing.record,
                 )
-                growing.add(process.timed(setup, turn, advance))
+                _add(setup, turn, growing, notice, advance)
 
 
 def _wrong(current: RunRecord, card: str) -> bool:
@@ -291,7 +335,7 @@ def _unwitnessed(plan: PairedPlan, current: RunRecord) -> list[CardPlan]:
     if not plan.witness:
         return []
     needless = {note.card for note in current.notes if note.code == NO_WITNESS}
-    turns = process.WITNESS_TURNS[environment.kind(plan.environment)]
+    turns, given_up = process.WITNESS_TURNS[environment.kind(plan.environment)], _given_up(current)
     return [
         part
         for part in plan.parts
@@ -299,6 +343,7 @@ def _unwitnessed(plan: PairedPlan, current: RunRecord) -> list[CardPlan]:
         and not part.sides.base.same_as(part.sides.head)
         and part.card.name not in needless
         and _processes_of(current, part, WITNESS) < turns
+        and any(case.key not in given_up for case in part.recorded)
     ]
 
 
@@ -312,7 +357,7 @@ def _counts(current: RunRecord) -> dict[CaseKey, int]:
 def _processes_of(current: RunRecord, part: CardPlan, roles: tuple[record.Role, ...] = record.COMPARED) -> int:
     """How many processes of these roles a card has; by default of the comparison."""
     return sum(
-        process.role in roles and any(timing.card == part.card.name for timing in process.timings)
+        process.role in roles and any(one.card == part.card.name and one.samples_us for one in process.timings)
         for process in current.processes
     )
 

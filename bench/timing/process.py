@@ -150,6 +150,30 @@ class Timed:
     notes: tuple[record.Note, ...]
 
 
+class CrashError(ProcessError):
+    """A call crashed in one of the cases."""
+
+    def __init__(self, error: ProcessError, case: CaseFacts, before: Timed) -> None:
+        super().__init__(str(error))
+        self.fault, self.crash, self.sides = error.fault, error.crash, error.sides
+        self.case = case
+        self.before = before
+        """What of the process was finished by then."""
+
+
+def crashed(setup: Setup, turn: Turn, case: CaseFacts, side: record.Side, how: str) -> Timed:
+    """What is recorded of a side that crashes in a process without the other."""
+    calls = {side: record.Calls(failed=1, crashed=how)}
+    made = record.Process(
+        id=f"{turn.id}-{case.id}-{side}",
+        environment=setup.environment.id,
+        role="witness",
+        loaded=(side,),
+        timings=(record.Timing(card=turn.card.name, case=case.id, calls=calls),),
+    )
+    return Timed(made, (), ())
+
+
 def alternating_because(reason: str) -> record.Note:
     return record.Note(
         code="alternating",
@@ -159,7 +183,7 @@ def alternating_because(reason: str) -> record.Note:
 
 
 def timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
-    """Times the cases in fresh processes. Raises ProcessError.
+    """Times the cases in fresh processes. Raises ProcessError: CrashError where a call crashes.
 
     Where the verifier cannot share memory, or no process can map it, it works in the measured process from now on.
     """
@@ -203,13 +227,22 @@ def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
     with ExitStack() as stack:
         runners = _started(setup, turn, split, stack)
         teams = setup.teams(runners)
+        crash: tuple[ProcessError, CaseFacts] | None = None
         for case in turn.cases:
             turned = partial(advance, f"{turn.name}, {case.id}")
-            if witness:
-                results.append([_alone(setup, turn, teams, runners, case, rng)])
-                turned()
-            else:
-                results.append([_time_case(setup, turn, case, team, turned) for team in teams])
+            try:
+                if witness:
+                    results.append([_alone(setup, turn, teams, runners, case, rng)])
+                    turned()
+                else:
+                    results.append([_time_case(setup, turn, case, team, turned) for team in teams])
+            except ProcessError as error:
+                if not error.sides:
+                    raise
+                crash = error, case
+                if setup.verifier is not None:  # so that its memory goes back
+                    setup.verifier.ask(protocol.CloseCase(), protocol.CaseChecked)
+                break
     every = tuple(result for of_case in results for result in of_case)
     notes = [note for result in every for note in result.notes]
     setup.end_left()
@@ -230,7 +263,10 @@ def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
         exit=0,
         timings=tuple(_merged([result.timing for result in of_case]) for of_case in results),
     )
-    return Timed(made, every, tuple(notes))
+    done = Timed(made, every, tuple(notes))
+    if crash is not None:
+        raise CrashError(*crash, done) from None
+    return done
 
 
 def _started(setup: Setup, turn: Turn, split: Sequence[Sequence[record.Side]], stack: ExitStack) -> list[Runner]:

@@ -15,6 +15,7 @@ from kernelgate.bench.record import (
     FuzzResult,
     Role,
     RunRecord,
+    Side,
     TimedCase,
     timed_cases,
 )
@@ -49,21 +50,33 @@ def excused(record: RunRecord) -> tuple[tuple[str, FuzzResult], ...]:
 def wrong_outputs(record: RunRecord, side: Literal["base", "head"] = "head") -> dict[CaseKey, Finding]:
     """The cases where timed calls of this side gave wrong answers, with how many of them in the first such process. A
     base's are no fault of the head."""
-    code, so = ("wrong_output", "") if side == "head" else (BASE_WRONG, ": nothing can be compared with it")
+    code = "wrong_output" if side == "head" else BASE_WRONG
     return {
-        case.key: Finding(code, f"the {side}'s timed output is wrong in {calls}{so}", True)
+        case.key: Finding(code, f"the {side}{calls}", True)
         for case in timed_cases(record, CHECKED)
         if (calls := next(_wrong_calls(case, side), None))
     }
 
 
+def crashed(record: RunRecord) -> dict[CaseKey, set[Side]]:
+    """The cases in which a side's timed calls crash."""
+    found: dict[CaseKey, set[Side]] = {}
+    for case in timed_cases(record, CHECKED):
+        if sides := {side for one in case.processes for side, calls in one.timing.calls.items() if calls.crashed}:
+            found[case.key] = sides
+    return found
+
+
 def _wrong_calls(case: TimedCase, side: Literal["base", "head"]) -> Iterator[str]:
-    """ "12 of 200 compared calls of process 2 (largest error 0.25)", for each process with a wrong answer."""
-    number = 0
+    """ "'s timed output is wrong in 12 of 200 compared calls of process 2 (largest error 0.25)", or how it crashes; for
+    each process with a wrong answer."""
+    number, so = 0, "" if side == "head" else ": nothing can be compared with it"
     for process in case.processes:
         number += process.role != "witness"
         calls, errors = process.timing.calls.get(side), process.timing.errors.get(side)
-        if calls and calls.failed:
+        if calls and calls.crashed:
+            yield f" crashes while it is timed{so and ', so ' + so[2:]}: {calls.crashed}"
+        elif calls and calls.failed:
             of = f"{calls.failed} of {counted(calls.compared, 'compared call')}" if calls.compared else ""
             where = f"process {number}" if process.role != "witness" else f"the process that holds the {side} alone"
             error = ""
@@ -71,7 +84,7 @@ def _wrong_calls(case: TimedCase, side: Literal["base", "head"]) -> Iterator[str
                 # Errors are cut off at the largest number that a record has.
                 size = f"over {LARGEST:.0e}" if errors.maximum >= LARGEST else f"{errors.maximum:.3g}"
                 error = f" (largest error {size})"
-            yield f"{of or counted(calls.failed, 'call')} of {where}{error}"
+            yield f"'s timed output is wrong in {of or counted(calls.failed, 'call')} of {where}{error}{so}"
 
 
 def is_wrong(record: RunRecord) -> bool:

@@ -98,9 +98,9 @@ def judge(
         drifts = {key: prior.drift(days[key], bool(differs)) for key in days}
         evidences = [estimate.of_baseline(*both, device, policy, drifts[key]) for key, both in stored.items()]
         notes = _notes(record, baseline, days) + ([] if differs else prior.drift_notes(list(days.values())))
-    short = [next((found.message for found in case.findings if found.code == "too_few"), None) for case in evidences]
-    if all(short):
-        refused = f"too few samples: {evidences[0].key.id} has {short[0]}"
+    found = [{one.code: one.message for one in case.findings} for case in evidences]
+    if all("too_few" in one and correctness.BASE_WRONG not in one for one in found):
+        refused = f"too few samples: {evidences[0].key.id} has {found[0]['too_few']}"
         return replace(_refused(name, refused, against), too_short=True)
     claimed = claims(evidences, policy)
     cases = tuple(_judge_case(case, claim, policy) for case, claim in zip(evidences, claimed, strict=True))

@@ -45,8 +45,14 @@ def headline(record: RunRecord, where: Line = ()) -> Line:
     if wrong:
         names = formatting.names(record.cases, record.cards)
         which = names[next(iter(wrong))] if len(wrong) == 1 else counted(len(wrong), "case")
-        return ("Wrong result in timed calls of ", which, *where)
+        return (f"{'Crashes' if _only_crashes(record) else 'Wrong result'} in timed calls of ", which, *where)
     return ("Wrong result", *where, ": the fuzz run failed")
+
+
+def _only_crashes(record: RunRecord) -> bool:
+    """Whether that is all that is wrong with the head's timed calls."""
+    crashed = correctness.crashed(record)
+    return all("head" in crashed.get(key, ()) for key in wrong_outputs(record))
 
 
 def titles(record: RunRecord) -> dict[str, str]:
@@ -91,9 +97,10 @@ def first_failure(record: RunRecord) -> Line:
     if not wrong:
         return ()
     key, finding = next(iter(wrong.items()))
+    alike = "The base fails there, too. " if key in wrong_outputs(record, "base") else ""
     if len(wrong) == 1:
-        return (f"{finding.message[0].upper()}{finding.message[1:]}. ",)
-    return ("First: ", formatting.names(record.cases, record.cards)[key], f": {finding.message}. ")
+        return (f"{finding.message[0].upper()}{finding.message[1:]}. {alike}",)
+    return ("First: ", formatting.names(record.cases, record.cards)[key], f": {finding.message}. {alike}")
 
 
 def _beside_base(result: FuzzResult) -> str:
@@ -171,7 +178,8 @@ def beside_wrong(record: RunRecord) -> tuple[Line, ...]:
     """What stands under a wrong result: which cards passed, or that the fuzz list alone would not have shown it."""
     if record.fuzz is not None and record.fuzz.status == "passed":
         passed = counted(len(record.fuzz.results), "fuzz case")
-        return ((Mark.SLIGHT, f" only timed calls were wrong: {passed} passed"),)
+        did = "crashed" if _only_crashes(record) else "were wrong"
+        return ((Mark.SLIGHT, f" only timed calls {did}: {passed} passed"),)
     failed = {card for card, _ in fuzz_failures(record)}
     if not failed:
         return ()

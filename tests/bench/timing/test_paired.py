@@ -40,6 +40,7 @@ from tests.processes import alive, wait_for
 ROOT = Path(__file__).parents[3]
 SMALL = "s16_b1_h1_d64_fp32"
 CAUSAL = f"{SMALL}_causal"
+OTHER = "s16_b1_h2_d64_fp32"
 
 Build = Callable[..., Library]
 
@@ -224,31 +225,82 @@ def test_a_kernel_that_does_not_do_its_work_when_timed_is_caught(
     assert (errors["head"].maximum is None) == (fault != "remembers"), "what was not written is poisoned"
 
 
-@pytest.mark.parametrize(
-    ("fault", "says"),
-    [
-        ("crashes_if_causal", "the process was killed by SIGSEGV; last lines of stderr: about to crash"),
-        pytest.param("hangs_if_causal", "the process did not answer for 8 s and was killed", marks=pytest.mark.slow),
-    ],
-)
-def test_a_kernel_that_dies_is_named_with_process_and_case(built: Build, tmp_path: Path, fault: str, says: str) -> None:
-    is_named(built, tmp_path, fault, says)
+CRASHED = "the process was killed by SIGSEGV; last lines of stderr: about to crash"
+
+
+def crashes(done: RunRecord) -> dict[tuple[str, str], str | None]:
+    """By case and side."""
+    timings = [timing for one in done.processes for timing in one.timings]
+    return {(one.case, side): calls.crashed for one in timings for side, calls in one.calls.items() if calls.failed}
+
+
+def test_a_head_that_crashes_is_a_finding_and_what_was_timed_before_it_is_kept(built: Build, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    planned = plan(built(), built("crashes_if_causal"), (SMALL, CAUSAL, OTHER), processes=2, witness=True)
+    done = run(planned, path)
+    assert crashes(done) == {(CAUSAL, "head"): CRASHED}
+    assert [one.case for one in done.processes[0].timings] == [SMALL]
+    assert {"base", "head"} <= done.processes[0].timings[0].samples_us.keys()
+    assert [one.loaded for one in done.processes[1:]] == [("head",)], "nothing is timed after that"
+    assert record.read(path) == done
+    resumed = run(planned, path, resume=True)
+    assert resumed.processes == done.processes
+
+
+def test_a_base_that_crashes_is_not_the_heads_fault_and_other_cases_go_on(built: Build, tmp_path: Path) -> None:
+    planned = plan(built("crashes_if_causal"), built(), (CAUSAL, SMALL), processes=2, witness=True)
+    done = run(planned, tmp_path / "run.json")
+    assert crashes(done) == {(CAUSAL, "base"): CRASHED}
+    held = [(one.role, tuple(timing.case for timing in one.timings)) for one in done.processes]
+    assert held == [("witness", (CAUSAL,)), ("paired", (SMALL,)), ("paired", (SMALL,)), *[("witness", (SMALL,))] * 3]
+
+
+def test_both_are_named_where_both_crash(built: Build, tmp_path: Path) -> None:
+    done = run(plan(built("crashes_if_causal"), built("crashes_if_causal"), (CAUSAL,)), tmp_path / "run.json")
+    assert crashes(done) == {(CAUSAL, "base"): CRASHED, (CAUSAL, "head"): CRASHED}
+
+
+def test_where_neither_crashes_without_the_other_they_take_turns(
+    built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed = process.timed
+
+    def together_it_crashes(setup: process.Setup, turn: process.Turn, advance: Callable[[str], None]) -> process.Timed:
+        done = timed(setup, turn, advance)
+        if turn.role != "paired":
+            return done
+        error = ProcessError("process 1 of 1 was killed by SIGSEGV")
+        error.crash, error.sides = "killed by SIGSEGV", ("base", "head")
+        raise process.CrashError(error, turn.cases[0], replace(done, process=changed_timings(done.process)))
+
+    def changed_timings(made: record.Process) -> record.Process:
+        return made.model_copy(update={"timings": ()})
+
+    monkeypatch.setattr(process, "timed", together_it_crashes)
+    done = run(plan(built(), built()), tmp_path / "run.json")
+    assert [one.role for one in done.processes] == ["alternating"]
+    assert any("process 1 of 1 was killed by SIGSEGV" in text for text in texts(done))
+    assert not crashes(done)
 
 
 @pytest.mark.usefixtures("in_process")
-def test_a_kernel_that_raises_is_named_with_process_and_case(built: Build, tmp_path: Path) -> None:
-    is_named(built, tmp_path, "raises_if_causal", "causal is not implemented.")
+def test_a_kernel_that_raises_is_a_finding(built: Build, tmp_path: Path) -> None:
+    done = run(plan(built(), built("raises_if_causal"), (SMALL, CAUSAL), processes=2), tmp_path / "run.json")
+    [(key, said)] = crashes(done).items()
+    assert key == (CAUSAL, "head")
+    assert str(said).startswith("a call raised an error: ")
+    assert "causal is not implemented" in str(said)
 
 
-def is_named(built: Build, tmp_path: Path, fault: str, says: str) -> None:
-    planned = plan(built(), built(fault), (SMALL, CAUSAL), processes=2, patience_s=8 if "hangs" in fault else 60)
+@pytest.mark.slow
+def test_a_kernel_that_hangs_is_named_with_process_and_case(built: Build, tmp_path: Path) -> None:
+    planned = plan(built(), built("hangs_if_causal"), (SMALL, CAUSAL), processes=2, patience_s=8)
     with pytest.raises(ProcessError) as raised:
         run(planned, tmp_path / "run.json")
     message = str(raised.value)
     assert message.startswith(f"process 1 of 2 failed while calling head for the first time on {CAUSAL}: ")
-    assert says in message
+    assert "the process did not answer for 8 s and was killed" in message
     assert "kernelgate fuzz" in message
-    assert ("writes to an input" in message) is ("SIGSEGV" in says)
     assert "--resume" in message
     assert "\n" not in message
 

@@ -16,10 +16,11 @@ from kernelgate.bench.record import (
     Expected,
     OutputErrors,
     RunRecord,
+    Side,
     TimedCase,
     TimedProcess,
 )
-from kernelgate.ci.judge import correctness, gate
+from kernelgate.ci.judge import correctness, doubt, gate
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.gate import BlockCode, Decision, Label
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
@@ -82,6 +83,34 @@ def test_a_wrong_base_spoils_its_case_and_is_not_blamed_on_the_head() -> None:
     assert [finding.code for finding in first.disqualifying] == ["base_wrong"]
     assert first.sentence == f"cannot tell: {said}"
     assert exit_code(verdict) == 3, "nothing can be said of one case"
+
+
+def crash(side: Side) -> TimedProcess:
+    """As it is recorded of a side that crashes without the other."""
+    return process({}, "witness", calls={side: Calls(failed=1, crashed="the process was killed by SIGSEGV")})
+
+
+def test_a_head_that_crashes_while_it_is_timed_is_wrong() -> None:
+    made = run_record((case(*noise(np.random.default_rng(4)), id_="good"), runs.case("bad", [crash("head")])))
+    made = made.model_copy(update={"expected": Expected(cases=made.cases, processes=2)})
+    assert correctness.is_wrong(made)
+    said = "wrong result: bad: the head crashes while it is timed: the process was killed by SIGSEGV"
+    assert judge(made, POLICY).refused == f"{said}; speed was not judged"
+    assert undecided(made, POLICY) == frozenset()
+    assert not any("not timed" in one for one in missing(made)), "it is said already"
+
+
+def test_a_base_that_crashes_while_it_is_timed_leaves_only_its_case_open() -> None:
+    made = run_record((case(*noise(np.random.default_rng(5)), id_="good"), runs.case("bad", [crash("base")])))
+    bad, good = sorted(judge(made, POLICY).cases, key=lambda one: one.id)
+    assert (bad.status, good.status) == (Status.UNDECIDED, Status.UNCHANGED)
+    said = "the base crashes while it is timed, so nothing can be compared with it: the process was killed by SIGSEGV"
+    assert bad.sentence == f"cannot tell: {said}"
+    only = judge(run_record((runs.case("bad", [crash("base")]),)), POLICY)
+    assert only.refused is None
+    assert said in only.reason
+    [doubt_] = doubt.of_verdict("", made, judge(made, POLICY), POLICY.gates)
+    assert (doubt_.code, doubt_.cause) == ("base_wrong", "machine"), "the head is not to blame"
 
 
 def test_a_case_with_a_wrong_base_is_not_timed_again() -> None:
