@@ -13,6 +13,7 @@ from kernelgate.bench.check import fuzz as fuzzer
 from kernelgate.bench.check import sanitize as sanitizer
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import cards, commit
+from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.record import RunRecord, with_costs
 from kernelgate.bench.system import environment, lock
@@ -131,6 +132,7 @@ def fuzz(
 @click.option("--tool", "tools", multiple=True, type=TOOLS, help="Default: all four; may be repeated.")
 @click.option("--case", "cases", multiple=True, help="Default: the smallest that launch every kernel; may be repeated.")
 @click.option("--quick", is_flag=True, help="As in a pull request: the policy's tools, within the policy's seconds.")
+@options.from_cards
 @click.option("--record", "run", type=OUTPUT, help="Put the checks into this run record.")
 @answers(RunRecord, "Print the checks as a run record.")
 def sanitize(
@@ -141,6 +143,7 @@ def sanitize(
     tools: tuple[str, ...],
     cases: tuple[str, ...],
     quick: bool,
+    from_cards: Path | None,
     run: Path | None,
 ) -> Answered:
     """Look for out-of-bounds accesses, races, uninitialised reads and misused barriers. Needs a GPU.
@@ -152,14 +155,14 @@ def sanitize(
     known = policy.load()
     rules = known.sanitizer
     measuring.check_record(run)
-    heads = measuring.libraries(Path.cwd(), ref, library)
+    heads = measuring.libraries(Path.cwd(), ref, library, HowToBuild(cards=from_cards))
     alone = base is None and base_library is None
     sides = {name: Sides(None, one) for name, one in heads.built.items()}
-    sides = sides if alone else measuring.against(heads, measuring.bases(Path.cwd(), base, base_library))
+    sides = sides if alone else measuring.against(heads, measuring.bases(Path.cwd(), base, base_library, from_cards))
     options = sanitizer.SanitizerOptions(
         tools or (rules.tools if quick else sanitizer.TOOLS), rules.seconds if quick else None
     )
-    about = commit.judged(cards.of_checkout(Path.cwd()), sides)
+    about = commit.judged(cards.of_checkout(Path.cwd(), from_cards), sides)
     with worker_pool() as workers:
         machine, took = environment.describe(workers), lock.stopwatch()
         done, spent = measuring.sanitize(about, options, machine, workers, cases), took()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries, Sides, imports
@@ -124,7 +124,7 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
     with worker_pool() as processes:
         # They load torch while libraries are compiled.
         processes.prepare({trials.WORKER: 1, environment.DESCRIBES: 1})
-        which = record.Run(base_sha=sha, head_sha=head)
+        which = record.Run(base_sha=sha, head_sha=head, **_called(asked))
         touched = Affected(None) if asked.head_python else affected(repo, sha, head, asked.cards)
         try:
             heads, bases = _built(repo, sha, head, HowToBuild(cards=asked.cards, only=touched.names), asked.head_python)
@@ -183,9 +183,9 @@ def _built(
     raise heads
 
 
-def _called(asked: Compare) -> dict[str, object]:
+def _called(asked: Compare) -> dict[str, Any]:
     """What the record says of how it was made, so that commands to repeat it are whole."""
-    called: dict[str, object] = {"event": TRY} if asked.head else {}
+    called: dict[str, Any] = {"event": TRY} if asked.head else {}
     if asked.cards:
         called["cards"] = str(asked.cards.absolute())
     if asked.head_python or interpreter.is_named():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelgate.bench.core.documentation import page
 from kernelgate.bench.record import Run
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
-from kernelgate.ci.document.model import Line, Link, Piece
+from kernelgate.ci.document.model import Code, Line, Link, Piece
 from kernelgate.ci.report.gpu import GpuReport
 
 
@@ -40,20 +40,43 @@ def base_option(run: Run) -> tuple[str, ...]:
     return ("--base", run.base_sha[:12]) if run.base_sha and formatting.is_commit(run.base_sha) else ()
 
 
-def same_here(run: Run, head: str) -> tuple[str, ...]:
-    """What a command needs besides, to see the same on this machine; `head`: its option that names the head."""
+def same_here(run: Run, head: str, python: bool = True) -> tuple[str, ...]:
+    """What a command needs besides, to see the same on this machine; `head`: its option that names the head; `python`:
+    whether it takes one."""
     sha = run.head_sha if run.event == TRY and run.head_sha and formatting.is_commit(run.head_sha) else None
-    python = ("--python", run.pythons[-1]) if run.pythons else ()
-    return (*((head, sha[:12]) if sha else ()), *(("--cards", run.cards) if run.cards else ()), *python)
+    pythons = ("--python", run.pythons[-1]) if run.pythons and python else ()
+    return (*((head, sha[:12]) if sha else ()), *(("--cards", run.cards) if run.cards else ()), *pythons)
 
 
-def whole_again(run: Run) -> str:
-    """The command that does all of it again, on this machine."""
+HEAD = {"build": "--ref", "fuzz": "--ref", "sanitize": "--ref"}
+"""The option that names the head, where it is not `--head`."""
+
+
+def as_here(line: Line, run: Run) -> Line:
+    """The line, each bare command of which is about the same sides and cards, on this machine."""
+
+    def whole(piece: Piece) -> Piece:
+        if not isinstance(piece, Code):
+            return piece
+        match piece.text.split():
+            case ["kernelgate", "cards"]:
+                return replace(piece, text=shell("kernelgate", "cards", *(("--cards", run.cards) if run.cards else ())))
+            case ["kernelgate", verb]:
+                base = base_option(run) if verb != "build" and run.event == TRY else ()
+                given = same_here(run, HEAD.get(verb, "--head"), python=verb in ("bench", "fuzz", "profile"))
+                return replace(piece, text=shell("kernelgate", verb, *base, *given), most=500)
+        return piece
+
+    return tuple(map(whole, line))
+
+
+def whole_again(run: Run, fixed: bool = False) -> str:
+    """The command that does all of it again, on this machine; `fixed`: with the working tree as the head."""
     base = base_option(run)
     names = ("--env-a", "--env-b") if len(run.pythons) > 1 else ("--python",)
     pythons = [word for pair in zip(names, run.pythons, strict=False) for word in pair]
     more = (*(("--cards", run.cards) if run.cards else ()), *pythons)
-    if run.event == TRY and run.head_sha and base:
+    if run.event == TRY and run.head_sha and base and not fixed:
         return shell("kernelgate", TRY, *base[1:], run.head_sha[:12], *more)
     return shell("kernelgate", "pr", *base, *more)
 

@@ -15,7 +15,7 @@ from kernelgate.ci.judge.correctness import wrong_outputs
 from kernelgate.ci.judge.gate import BlockCode, Decision, Fault
 from kernelgate.ci.report import correctness, headline, links
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
-from kernelgate.ci.report.links import Links, docs, same_here, whole_again
+from kernelgate.ci.report.links import Links, as_here, docs, same_here, whole_again
 
 NOW = Strong("Now:")
 PROFILE: Line = (
@@ -61,6 +61,10 @@ def step(
     `far_below`: a case is so far below its reference that looking for the reason comes before anything else.
     """
     worst = headline.deciding_gpu(gpus, decision)
+    return as_here(_step(gpus, worst, decision, places, far_below), worst.run)
+
+
+def _step(gpus: Sequence[GpuReport], worst: GpuReport, decision: Decision, places: Links, far_below: bool) -> Line:
     if decision.blockers:
         return _unblock(gpus, worst, decision, places)
     if decision.again:
@@ -84,7 +88,7 @@ def together(gpu: GpuReport) -> Line:
     if verdict is None or verdict.against == "base" or (verdict.verdict in CERTAIN and not verdict.apart):
         return ()
     base = ("--base", verdict.against_sha[:7]) if verdict.against_sha else ()
-    command = Code(shell("kernelgate", "bench", *base, "-o", "run.json"))
+    command = Code(shell("kernelgate", "bench", *base, *same_here(gpu.run, "--head"), "-o", "run.json"))
     return (NOW, " ", command, " measures head and base side by side: no day lies between them.")
 
 
@@ -153,7 +157,11 @@ def _regression(gpu: GpuReport, decision: Decision, places: Links) -> Line:
     line: list[Piece] = [NOW, " "]
     if look := links.diff(gpu.run, places, "the diff"):
         line += ["look for the cause in ", *look, "; "]
-    line += [*_whole(gpu, links.NO_LINKS), " measures a fix on your machine. ", docs("Intended?", "comment.md#accept")]
+    line += [
+        *_whole(gpu, links.NO_LINKS, fixed=True),
+        " measures a fix on your machine. ",
+        docs("Intended?", "comment.md#accept"),
+    ]
     if places.on_github:
         first = next((one.case for one in decision.regressions if one.gpu == gpu.label and not one.accepted), None)
         case = next((one for one in gpu.cases if one.case.key == first), None)
@@ -161,11 +169,12 @@ def _regression(gpu: GpuReport, decision: Decision, places: Links) -> Line:
     return tuple(line)
 
 
-def _whole(gpu: GpuReport, places: Links) -> Line:
-    """The command that does everything again: on the pull request, else on this machine."""
+def _whole(gpu: GpuReport, places: Links, fixed: bool = False) -> Line:
+    """The command that does everything again: on the pull request, else on this machine; `fixed`: of a mended head."""
     if places.on_github:
         return _again(gpu, (), places)
-    return (Code(shell("kernelgate", "pr", *(("--base", gpu.run.base_sha[:7]) if gpu.run.base_sha else ()))),)
+    short = gpu.run.model_copy(update={"base_sha": gpu.run.base_sha and gpu.run.base_sha[:7]})
+    return (Code(whole_again(short, fixed), most=correctness.MAX_COMMAND),)
 
 
 def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
@@ -187,7 +196,7 @@ def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
     findings = [finding.code for one in undecided for finding in one.case.disqualifying]
     if findings and IMPOSSIBLE.issuperset(findings):
         work = (" check that the kernel does all of the work, and that ", Code("work"), " of the card is right; ")
-        return (NOW, *work, *_whole(gpu, links.NO_LINKS), " measures a fix.")
+        return (NOW, *work, *_whole(gpu, links.NO_LINKS, fixed=True), " measures a fix.")
     look = links.diff(gpu.run, places, "the diff")
     if undecided:
         again = _again(gpu, [_argument(gpu, one) for one in undecided], places)

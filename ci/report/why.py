@@ -40,6 +40,7 @@ from kernelgate.ci.judge.case import RecordVerdict, Status
 from kernelgate.ci.policy.policy import Static
 from kernelgate.ci.report.correctness import argument
 from kernelgate.ci.report.gpu import JudgedCase
+from kernelgate.ci.report.links import same_here
 
 MAX_NAME = 60
 MIN_STRENGTH = 0.1
@@ -130,6 +131,7 @@ def _not_profiled(record: RunRecord, news: Sequence[JudgedCase], of_head: bool) 
     elif not record.profile:
         lacks = "the run made no profile"
     words = ["--base", record.run.base_sha[:7]] if record.run.base_sha else []
+    words += same_here(record.run, "--head")
     words += ["--case", argument(record, news[0].case.card, news[0].case.id)] if news else []
     return (f": not profiled, because {lacks}; ", Code(shell("kernelgate", "profile", *words), most=500), " shows it.")
 

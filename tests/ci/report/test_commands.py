@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from kernelgate.bench.record import Run
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.github import command
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.judge import gate
-from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision
+from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import Failure, GpuReport
@@ -52,6 +56,50 @@ def test_each_command_of_a_record_can_be_run(name: str, on_github: bool) -> None
         report = build(gpus, decision, POLICY, places=places)
         assert report.now, "there is no next step"
         check(report, decision, gpus, on_github)
+
+
+TRIED = {"event": "try", "base_sha": 20 * "ab", "head_sha": 20 * "cd", "cards": str(Path(__file__).parent)}
+
+
+def spans(report: Report) -> list[list[str]]:
+    shown = "\n".join(map(render.markdown_line, (report.now, *report.why, report.summary)))
+    return [shlex.split(text) for text in SPAN.findall(shown) if text.startswith("kernelgate ")]
+
+
+def check_tried(words: list[str]) -> None:
+    """Of `kernelgate try BASE HEAD --cards FOLDER`: as it stands, a command is about the same."""
+    assert not fault(shlex.join(words)), words
+    assert words[words.index("--cards") + 1] == TRIED["cards"], words
+    if words[1] == "cards":
+        return
+    assert words[1] in ("build", "fuzz") or any(one.startswith("ababab") for one in words), words
+    assert any(one.startswith("cdcdcd") for one in words) == (words[1] != "pr"), words
+
+
+@pytest.mark.parametrize("name", sorted(MADE))
+def test_each_command_of_a_try_is_about_its_sides_and_its_cards(name: str) -> None:
+    made = MADE[name]
+    record = made.record.model_copy(update={"run": made.record.run.model_copy(update=TRIED)})
+    evidence = gate.evidence("l4", record, made.verdict, POLICY)
+    blockers = [(Blocker(code, "l4", "attention"),) for code in BlockCode]
+    for more in ((), *blockers):
+        decision = gate.decide([replace(evidence, blockers=more)])
+        gpus = (GpuReport("l4", record, made.verdict),)
+        for one in (decision, gate.decide([evidence], refused=(("an artifact is refused",),))):
+            for words in spans(build(gpus, one, POLICY)):
+                check_tried(words)
+
+
+@pytest.mark.parametrize("of_card", [True, False])
+def test_what_does_not_compile_in_a_try_is_shown_by_a_command(of_card: bool) -> None:
+    run = Run(**TRIED)
+    message = ".ci/kernels/a.py: lacks `call`" if of_card else "a.cu:1: error"
+    failure = Failure(Fault.BUILD, message, None if of_card else "sm_89", (), run)
+    report = build([GpuReport(failure=failure)], gate.decide([GpuEvidence("", fault=Fault.BUILD)]), POLICY)
+    found = spans(report)
+    assert found
+    for words in found:
+        check_tried(words)
 
 
 @pytest.mark.parametrize("on_github", [True, False])
