@@ -61,10 +61,13 @@ def command_sources(tree: Path, spec: Command, check_out: CheckOut) -> dict[str,
 
 
 def run_command(
-    tree: Path, files: Mapping[str, bytes], card: str, spec: Command, sha: str | None, limits: TimeLimits
+    tree: Path, files: Mapping[str, bytes], card: str, spec: Command, sha: str | None, limits: TimeLimits, again: str
 ) -> Library:
-    """What the command makes of these files, unless the cache holds it. Raises CompileError where it fails or leaves no
-    package, and CannotCompileError where that says nothing of the sources."""
+    """What the command makes of these files, unless the cache holds it. `again`: what builds it anew.
+
+    Raises CompileError where it fails or leaves no package, and CannotCompileError where that says nothing of the
+    sources.
+    """
     tools = toolchain.find()
     asked = ";".join(".".join(map(str, target[:2])) for target in archs.asked() or archs.at_hand())
     versions = [tools.torch.version, tools.gxx_version, tools.cuda and tools.cuda.version]
@@ -84,7 +87,7 @@ def run_command(
             shutil.copy(tree / name, work / TREE / name)  # with its mode: a script may be run
         for part in (PACKAGE, CACHE):
             (work / part).mkdir()
-        _run(work, files, card, spec, _environment(work, tools, asked), limits)
+        _run(work, files, card, spec, _environment(work, tools, asked), limits, again)
         return Manifest(
             card=card,
             kind="package",
@@ -116,7 +119,13 @@ def _environment(work: Path, tools: Toolchain, targets: str) -> dict[str, str]:
 
 
 def _run(
-    work: Path, files: Collection[str], card: str, spec: Command, env: Mapping[str, str], limits: TimeLimits
+    work: Path,
+    files: Collection[str],
+    card: str,
+    spec: Command,
+    env: Mapping[str, str],
+    limits: TimeLimits,
+    again: str,
 ) -> None:
     log, begun, last = cache.log_of(work), time.monotonic(), deque[str](maxlen=SHOWN)
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -137,7 +146,11 @@ def _run(
             shell = apart.around(["/bin/sh", "-c", spec.line], [work])
             code = supervise.run(shell, cwd=work / TREE, env=env, limits=limits, on_line=on_line, on_silence=on_silence)
         except TimeoutError as overdue:
-            raise CannotCompileError(f"`{spec.line}` was ended after {limits.total_s:g} s; {overdue}") from None
+            raise CannotCompileError(
+                f"{card}: `{spec.line}` took longer than the limit of {limits.total_s:g} s and was ended; {overdue} "
+                f"(output so far: {log}); `{again} --time-limit {6 * limits.total_s:g}` allows more, and other "
+                "commands then use what it made"
+            ) from None
     code = apart.exit_code(code)
     say(f"`{spec.line}` took {time.monotonic() - begun:.1f} s")
     if code != 0:

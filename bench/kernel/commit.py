@@ -6,6 +6,7 @@ import ast
 import hashlib
 import json
 import os
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -210,7 +211,9 @@ def build_card(tree: Tree, card: CardFacts, how: HowToBuild | None = None, sha: 
             raise _with_submodules(tree, error) from None
     elif isinstance(spec, Command):
         sha = sha or git.unchanged_head(tree.path, [*(spec.sources or ["."]), *own], alike)
-        library = run_command(tree.path, found, card.name, spec, sha, how.limits)
+        named = [*(("--ref", sha[:12]) if sha else ()), *(("--cards", str(how.cards)) if how.cards else ())]
+        again = shlex.join(["kernelgate", "build", *named])
+        library = run_command(tree.path, found, card.name, spec, sha, how.limits, again)
     else:
         sha = sha or git.unchanged_head(tree.path, [*spec.places, *found, *own], alike)
         library = triton_build.build_package(found, card, spec, sha, how.limits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,6 +17,7 @@ from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.core.errors import CannotCompileError, CardError, CompileError, KernelgateError
 from kernelgate.bench.kernel import commit as commits
 from kernelgate.bench.kernel import operands
+from kernelgate.bench.system.supervise import TimeLimits
 from tests.miniature import SCALE_CARD, commit, git, repository
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -217,6 +219,17 @@ def test_a_build_that_the_machine_ends_is_no_fault_of_the_sources(
 ) -> None:
     with pytest.raises(CannotCompileError, match=said):
         built(project, tmp_path, f'Command("{line}", "theirs")')
+
+
+def test_a_build_past_its_limit_names_the_command_that_allows_more(project: Path, tmp_path: Path) -> None:
+    how = replace(
+        cards(tmp_path, with_build('Command("echo begun; sleep 60", "theirs")')), limits=TimeLimits(total_s=1)
+    )
+    sha = git(project, "rev-parse", "HEAD")
+    again = f"`kernelgate build --ref {sha[:12]} --cards {how.cards} --time-limit 6` allows more"
+    said = r"scale: `echo begun; sleep 60` took longer than the limit of 1 s and was ended; last line: begun \(.*\); "
+    with pytest.raises(CannotCompileError, match=said + re.escape(again)):
+        commits.build_commit(project, "HEAD", how)
 
 
 @pytest.mark.parametrize("of_commit", [True, False])
