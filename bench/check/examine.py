@@ -16,7 +16,7 @@ import torch
 from kernelgate.bench import record
 from kernelgate.bench.check.accuracy import CaseMeasured, DrawnInputs
 from kernelgate.bench.check.trials import CheckRequest, TrialOutcome
-from kernelgate.bench.core.errors import first_line
+from kernelgate.bench.core.errors import UsageError, first_line
 from kernelgate.bench.kernel import compare, loading, operands, triton_runtime
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.compare import Comparison
@@ -174,14 +174,22 @@ class ReadyCall:
         try:  # `call` is the commit's own, as the kernel is
             made = operands.results(self.subject.bound, returned, self.given, outs, tuple(judge.in_place))
         except Exception as error:
+            self.agrees()
             raise KernelCallError(first_line(loading.error_message(error))) from None
         for name, tensor in made.items():
             if (tuple(tensor.shape), tensor.dtype) != self.shapes[name]:
+                self.agrees()
                 raise KernelCallError(
                     f"the {self.subject.called} returned {_kind(tensor.shape, tensor.dtype)} for {name}; "
                     f"outputs() says {_kind(*self.shapes[name])}"
                 )
         return made
+
+    def agrees(self) -> None:
+        """Raises UsageError where outputs() of the card says otherwise than its oracle(), so that no kernel fits."""
+        for name, tensor in self.right().items():
+            if tuple(tensor.shape) != (said := self.shapes[name][0]):
+                raise UsageError(f"oracle() gives {list(tensor.shape)} for {name}; outputs() says {list(said)}")
 
     def right(self) -> Tensors:
         return compare.expected(self.subject.judge, self.draw.case, self.originals, tuple(self.shapes))

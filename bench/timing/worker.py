@@ -254,7 +254,7 @@ class Worker:
             for name, target in memory.outputs(case.written, outs, number).items():
                 if made[name].shape != target.shape or made[name].dtype != target.dtype:
                     shapes = f"{list(made[name].shape)} {made[name].dtype}, not {list(target.shape)} {target.dtype}"
-                    raise KernelgateError(f"call() returned {name} with {shapes}")
+                    raise KernelgateError(f"call() returned {name} with {shapes}, which outputs() of the card says")
                 target.copy_(made[name])
 
 

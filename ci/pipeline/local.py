@@ -333,6 +333,11 @@ def _checked_and_timed(
     if begun.fuzz is not None and begun.fuzz.status == "failed":
         say("wrong results: speed is not measured")
         return begun
+    if broken := {one.card: one.reason for one in begun.checks if (one.unjudged or 0) > len(one.results)}:
+        chosen = [one for one in chosen if one.card.name not in broken]
+        if not chosen:
+            card, why = next(iter(broken.items()))
+            raise KernelgateError(f"no kernel is judged: {card}: {why}")
     if not chosen and begun.cases:
         say("the machine code of every case is the same on both sides: speed is not measured")
         return begun

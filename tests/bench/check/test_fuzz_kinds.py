@@ -371,3 +371,22 @@ def test_what_the_card_does_wrong_is_not_called_the_kernels_fault(run: Run, card
     assert "cannot be judged" in (done.reason or "")
     assert "the kernel" not in (done.reason or "")
     assert fuzz.exit_code([done]) == 3
+
+
+@pytest.mark.parametrize(
+    ("outputs", "says"),
+    [
+        (
+            "dict(total=Output(case.N), bigger=Output(case.M))",
+            r"oracle\(\) gives \[\d+, 64\] for total; outputs\(\) says \[64\]",
+        ),
+        ("Output(case.M, case.N)", r"oracle\(\) gave Tensor, Tensor; it must give a tensor for each output: out"),
+    ],
+    ids=["another shape", "another count"],
+)
+def test_outputs_that_no_kernel_can_return_are_the_cards_fault(run: Run, outputs: str, says: str) -> None:
+    body = re.sub(r"(def outputs\(.*\):\n    return ).*", lambda found: found[1] + outputs, RETURNS.body)
+    assert body != RETURNS.body
+    done = run(replace(RETURNS, body=body), RETURNS.kernel)
+    assert (done.status, done.failed, done.unjudged) == ("skipped", 0, len(OWN))
+    assert re.search(rf"the card failed at .*{says}", done.reason or ""), done.reason
