@@ -62,7 +62,13 @@ def find(every: Sequence[Module], names: Sequence[str]) -> Iterator[Finding]:
     jitted = {name for module in every for name in _jitted(module.tree)}
     for module in every:
         for function, owner in module.functions:
-            if function.name in jitted or not _launches(function, jitted):
+            if function.name in jitted:
+                continue
+            if not _launches(function, jitted):
+                called = f"{owner.name}.{function.name}" if owner else function.name
+                yield from (
+                    Skipped(f"{module.file}:{line}", f"{called}: {why}") for line, why in _unclear(function, jitted)
+                )
                 continue
             of_autograd = owner is not None and bool(bases(owner) & {"Function"})
             if owner is None or (of_autograd and function.name == "forward"):
@@ -101,6 +107,31 @@ def _calls(function: Function) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
     for one in ast.walk(function):
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Subscript):
             yield one.func.value, one.args
+
+
+def _unclear(function: Function, jitted: set[str]) -> Iterator[tuple[int, str]]:
+    """The lines by which a kernel may be launched, or by which it is not, and what is not known of the first of each
+    kind."""
+    given = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
+    said: dict[str, int] = {}
+    for called, _ in _calls(function):
+        if names := sorted(_named(called) & given):
+            said.setdefault(
+                f"it launches {names[0]}, which it is given: name a function that gives it one", called.lineno
+            )
+    for one in (one for one in ast.walk(function) if isinstance(one, ast.Call)):
+        if (
+            isinstance(one.func, ast.Attribute)
+            and one.func.attr == "warmup"
+            and _named(one.func.value) & (jitted | given)
+        ):
+            said.setdefault(
+                f"what {ast.unparse(one.func)}() compiles and who launches that is not followed", one.lineno
+            )
+        elif handed := sorted(set().union(*map(_named, (*one.args, *(each.value for each in one.keywords)))) & jitted):
+            to = ast.unparse(one.func).partition("\n")[0]
+            said.setdefault(f"it hands {handed[0]} to {to}(), which is not followed", one.lineno)
+    yield from ((line, why) for why, line in said.items())
 
 
 def _named(node: ast.expr) -> set[str]:

@@ -262,6 +262,36 @@ def test_what_launches_a_triton_kernel(init: Any, tmp_path: Path) -> None:
     assert [one.split(": ")[1] for one in said["skipped"]] == ["SwiGLU.backward"]
 
 
+GIVEN = """import triton
+
+@triton.jit
+def add_kernel(x, out):
+    pass
+
+def _launch(kernel, x, out):
+    kernel[(1,)](x, out)
+
+def add(x, out):
+    _launch(add_kernel, x, out)
+
+def compiled():
+    return add_kernel.warmup(grid=(1,))
+
+def no_kernel(functions, x):
+    return functions, len(x)
+"""
+
+
+def test_what_is_given_a_kernel_and_what_only_compiles_one_is_named(init: Any) -> None:
+    _, said = init({"given.py": GIVEN})
+    assert not said["kernels"]
+    assert said["skipped"] == [
+        "given.py:8: _launch: it launches kernel, which it is given: name a function that gives it one",
+        "given.py:11: add: it hands add_kernel to _launch(), which is not followed",
+        "given.py:14: compiled: what add_kernel.warmup() compiles and who launches that is not followed",
+    ]
+
+
 def test_operators_of_tritonbench_and_tasks_of_kernelbot(init: Any, tmp_path: Path) -> None:
     task = {"problems/scale/task.yml": TASK, "problems/scale/reference.py": REFERENCE, "problems/scale/sub.py": TRITON}
     _, said = init({"my_bench/operators/softmax/operator.py": OPERATOR, **task})
