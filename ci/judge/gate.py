@@ -25,10 +25,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
 
+from kernelgate.bench.core.documentation import page
 from kernelgate.bench.record import CaseKey, RunRecord
-from kernelgate.ci.document.model import Code, Line
+from kernelgate.ci.document.model import Code, Line, Link, Piece
 from kernelgate.ci.judge import accuracy, cards, completeness, correctness, doubt, reference, static
 from kernelgate.ci.judge.case import CERTAIN, Outcome, RecordVerdict, Status, overall, worst_first
 from kernelgate.ci.judge.doubt import Doubt
@@ -60,20 +61,58 @@ class Fault(StrEnum):
 
 
 class BlockCode(StrEnum):
-    """Why a merge is blocked; the first one that applies is the headline."""
+    """Why a merge is blocked, the first one that applies being the headline: what people call it, where a space at the
+    end asks for the case or kernel; and how to get rid of it, as far as that is the same whatever was found."""
 
-    WRONG_OUTPUT = "wrong_output"
-    DOES_NOT_COMPILE = "does_not_compile"
-    SANITIZER = "sanitizer"
-    SLOWER = "slower"
-    LESS_ACCURATE = "less_accurate"
-    NEW_SPILLS = "new_spills"
-    OCCUPANCY_LOSS = "occupancy_loss"
-    BELOW_REFERENCE = "below_reference"
-    MEMORY = "memory"
-    CONTRADICTED_CLAIM = "contradicted_claim"
-    DESCRIPTION = "description"
-    SHARED_COMMIT = "shared_commit"
+    cause: str
+    way_out: Line
+
+    def __new__(cls, code: str, cause: str, *way_out: Piece) -> Self:
+        made = str.__new__(cls, code)
+        made._value_, made.cause, made.way_out = code, cause, way_out
+        return made
+
+    WRONG_OUTPUT = "wrong_output", "a wrong result"
+    DOES_NOT_COMPILE = (
+        *("does_not_compile", "a compiler error"),
+        *(" fix that error; ", Code("kernelgate build"), " compiles without a GPU."),
+    )
+    SANITIZER = (
+        *("sanitizer", "what compute-sanitizer found in "),
+        *(Code("kernelgate sanitize"), " looks again on your GPU; see "),
+        *(Link("what it watches", page("fuzzing.md#compute-sanitizer")), "."),
+    )
+    SLOWER = "slower", "a regression"
+    LESS_ACCURATE = (
+        *("less_accurate", "a loss of accuracy in "),
+        *(" see where precision went; ", Code("kernelgate accuracy"), " measures it again; see "),
+        *(Link("how it is measured", page("statistics.md#accuracy")), "."),
+    )
+    NEW_SPILLS = (
+        *("new_spills", "new register spills in "),
+        *(" use fewer registers: ", Link("what helps", page("CUDA_COOKBOOK.md#register-spills")), "; "),
+        *(Code("kernelgate resources"), " shows them without a GPU."),
+    )
+    OCCUPANCY_LOSS = (
+        *("occupancy_loss", "a lower occupancy of "),
+        *(" win occupancy back: ", Link("what helps", page("CUDA_COOKBOOK.md#occupancy")), "; "),
+        *(Code("kernelgate resources"), " shows it without a GPU."),
+    )
+    BELOW_REFERENCE = (
+        *("below_reference", "less than the reference's least speed in "),
+        *(" ", Code("kernelgate profile"), " says what takes the time; see "),
+        *(Link("how to read it", page("CUDA_COOKBOOK.md")), "."),
+    )
+    MEMORY = (
+        *("memory", "more memory than the policy allows in "),
+        *(" free or reuse the workspace of a call; see ", Link("what is counted", page("comment.md#memory")), "."),
+    )
+    CONTRADICTED_CLAIM = "contradicted_claim", "a claim that the measurement contradicts"
+    DESCRIPTION = "description", "the description"
+    SHARED_COMMIT = (
+        *("shared_commit", "another pull request that has the same commit"),
+        " close all pull requests of this commit but one.",
+    )
     """Several pull requests have the commit, to which the check run belongs."""
 
 
@@ -171,7 +210,8 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     gates = policy.gates
     proven, decides = cards.without(record, cards.of_head(record)), _of_proven(record, verdict)
     wrong = correctness.is_wrong(proven)
-    found = [(BlockCode(one.code), one.kernel) for one in static.judge(proven.builds, policy.static) if one.blocks]
+    compiled = (one for one in static.judge(proven.builds, policy.static) if one.blocks)
+    found = [(BlockCode[one.code.upper()], one.kernel) for one in compiled]
     missing = [*held.missing]
     if gates.sanitizer == "fail":
         findings = correctness.new_sanitizer_findings(proven)

@@ -7,7 +7,7 @@ check's conclusion come from one `Decision` and cannot contradict each other.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kernelgate.bench.record import CheckFinding, RunRecord
@@ -168,27 +168,10 @@ def also_blocked(gpus: Sequence[GpuReport], decision: Decision, gates: Gates) ->
     return ("Also blocks: ", *_causes(gpus, replace(decision, blockers=rest)), ". ") if rest else ()
 
 
-CAUSES: Mapping[BlockCode, str] = {
-    BlockCode.WRONG_OUTPUT: "a wrong result",
-    BlockCode.DOES_NOT_COMPILE: "a compiler error",
-    BlockCode.SANITIZER: "what compute-sanitizer found in ",
-    BlockCode.SLOWER: "a regression",
-    BlockCode.LESS_ACCURATE: "a loss of accuracy in ",
-    BlockCode.BELOW_REFERENCE: "less than the reference's least speed in ",
-    BlockCode.MEMORY: "more memory than the policy allows in ",
-    BlockCode.NEW_SPILLS: "new register spills in ",
-    BlockCode.OCCUPANCY_LOSS: "a lower occupancy of ",
-    BlockCode.CONTRADICTED_CLAIM: "a claim that the measurement contradicts",
-    BlockCode.DESCRIPTION: "the description",
-    BlockCode.SHARED_COMMIT: "another pull request that has the same commit",
-}
-"""What blocks, as people call it; after a space comes the case or kernel."""
-
-
 def cause(blocker: Blocker, named_: bool, gpus: Sequence[GpuReport] = ()) -> Line:
     """`gpus`: whose records name what compute-sanitizer found."""
     where: Line = (" on ", Code(blocker.gpu)) if named_ and blocker.gpu else ()
-    words = CAUSES[blocker.code]
+    words = blocker.code.cause
     if blocker.code is BlockCode.SANITIZER and (found := sanitized(gpus, blocker)) is not None:
         # The line of the source is enough where it is known: the kernel is named below.
         bounded = {"text": visible(found.text, 60), "tool": found.tool and visible(found.tool, 20)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kernelgate.bench.record import RunRecord
@@ -18,36 +18,7 @@ from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from kernelgate.ci.report.links import Links, as_here, docs, same_here, whole_again
 
 NOW = Strong("Now:")
-PROFILE: Line = (
-    *(NOW, " ", Code("kernelgate profile"), " says what takes the time; see "),
-    *(docs("how to read it", "CUDA_COOKBOOK.md"), "."),
-)
 SHOWS_THE_ERROR = " shows the error, which the run left no note of, and needs no GPU; fix that."
-UNBLOCK: Mapping[BlockCode, Line] = {
-    BlockCode.DOES_NOT_COMPILE: (NOW, " fix that error; ", Code("kernelgate build"), " compiles without a GPU."),
-    BlockCode.SANITIZER: (
-        *(NOW, Code("kernelgate sanitize"), " looks again on your GPU; see "),
-        *(docs("what it watches", "fuzzing.md#compute-sanitizer"), "."),
-    ),
-    BlockCode.LESS_ACCURATE: (
-        *(NOW, " see where precision went; ", Code("kernelgate accuracy"), " measures it again; see "),
-        *(docs("how it is measured", "statistics.md#accuracy"), "."),
-    ),
-    BlockCode.BELOW_REFERENCE: PROFILE,
-    BlockCode.MEMORY: (
-        *(NOW, " free or reuse the workspace of a call; see ", docs("what is counted", "comment.md#memory"), "."),
-    ),
-    BlockCode.NEW_SPILLS: (
-        *(NOW, " use fewer registers: ", docs("what helps", "CUDA_COOKBOOK.md#register-spills"), "; "),
-        *(Code("kernelgate resources"), " shows them without a GPU."),
-    ),
-    BlockCode.OCCUPANCY_LOSS: (
-        *(NOW, " win occupancy back: ", docs("what helps", "CUDA_COOKBOOK.md#occupancy"), "; "),
-        *(Code("kernelgate resources"), " shows it without a GPU."),
-    ),
-    BlockCode.SHARED_COMMIT: (NOW, " close all pull requests of this commit but one."),
-}
-"""How to get rid of what blocks, where it is the same for all; the others depend on what was found."""
 
 MAX_CASES = 2
 """Cases that a command names; of more it names none, which means all."""
@@ -115,12 +86,12 @@ def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, plac
             found = headline.sanitized(gpus, first)
             place = f"{found.file}:{found.line}" if found and found.file and found.line else ""
             at: Line = (" at ", Code(place, most=40)) if place else ()
-            return (NOW, " fix it", *at, "; ", *UNBLOCK[first.code][1:])
+            return (NOW, " fix it", *at, "; ", *first.code.way_out)
         case BlockCode.DOES_NOT_COMPILE:
             if gpu.failure is not None and gpu.failure.of_card:
                 return (NOW, " mend the card there; ", Code("kernelgate cards"), " names all that it lacks.")
             shown = gpu.failure is not None and (gpu.failure.log or gpu.failure.target)
-            return UNBLOCK[first.code] if shown else (NOW, " ", Code("kernelgate build"), SHOWS_THE_ERROR)
+            return (NOW, *(first.code.way_out if shown else (" ", Code("kernelgate build"), SHOWS_THE_ERROR)))
         case BlockCode.CONTRADICTED_CLAIM:
             what: Line = (" correct the claim ", Code(first.subject, most=80), " in ")
         case BlockCode.DESCRIPTION:
@@ -130,7 +101,7 @@ def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, plac
             if gpu.failure is not None or decision.open:
                 rest = (" ", *_again(gpu, (), places), " fills in what it measures.")
         case _:
-            return UNBLOCK[first.code]
+            return (NOW, *first.code.way_out)
     described = Link("the description", places.pull) if places.pull else "the description"
     return (Strong("To unblock:"), *what, described, ".", *rest)
 
@@ -190,7 +161,7 @@ def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
     if gpu.verdict is None or gpu.verdict.refused is not None:
         return once_more
     if far_below and not undecided:
-        return PROFILE
+        return (NOW, *BlockCode.BELOW_REFERENCE.way_out)
     if gpu.cases and headline.is_alone(gpu.cases):
         return (NOW, " nothing to do: once this is merged, the next change has a base.")
     findings = [finding.code for one in undecided for finding in one.case.disqualifying]
