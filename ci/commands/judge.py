@@ -134,8 +134,8 @@ def report(
             bot = client.connect(Step().with_token(token))
             return Answered("", "", publish.post(bot, folder, rules, task, page, trusted))
         info = fetch.read_run_info(folder)
-        posting = assemble.assemble(folder, info, rules, task, trusted)
-        found, links = BuiltReport(posting.report, posting.gpus), assemble.places(info)
+        found: BuiltReport = assemble.assemble(folder, info, rules, task, trusted)
+        links = assemble.places(info)
     elif run is not None:
         stored = (baseline.name, record.read(baseline)) if baseline else None
         measured = record.read(run)

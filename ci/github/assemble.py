@@ -24,13 +24,13 @@ from kernelgate.ci.github.untrusted_artifact import FailureNote
 from kernelgate.ci.judge import cards, completeness, correctness, gate
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status
 from kernelgate.ci.judge.doubt import INCOMPLETE, Doubt
-from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault, GpuEvidence
+from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault
 from kernelgate.ci.judge.prior import History, Past, no_past
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report import gpu as parts
-from kernelgate.ci.report.build import build
+from kernelgate.ci.report.build import BuiltReport, build
 from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, NightsByCase, Yardstick, no_nights
 from kernelgate.ci.report.headline import with_consequence
 from kernelgate.ci.report.links import Links, docs
@@ -71,16 +71,7 @@ _UNREAD: Line = (Mark.SLIGHT, " Registers and spills were not read, so new spill
 
 
 @dataclass(frozen=True)
-class GpuResult:
-    evidence: GpuEvidence
-    report: GpuReport
-
-
-@dataclass(frozen=True)
-class Posting:
-    report: Report
-    decision: Decision
-    gpus: tuple[GpuReport, ...] = ()
+class Posting(BuiltReport):
     task: Task = "bench"
     quiet: bool = False
     """Nothing was to be measured: a check run says so, and no comment is made of it."""
@@ -116,7 +107,7 @@ def assemble(
     described = _with_measured(described, results, info)
     asked = replace(asked, description=described)
     hold, claims_block = policy.gates.doubt == "hold" and task == "bench", policy.template.claims == "block"
-    evidence, refused = [result.evidence for result in results], [(why,) for why in info.refused]
+    evidence, refused = [one.evidence for one in results], [(why,) for why in info.refused]
     again = info.attempts < ATTEMPTS
     decision = gate.decide(evidence, described.blocking, refused, claims_block, info.acceptances, hold, again)
     try:
@@ -152,9 +143,9 @@ def places(info: RunInfo, page: str | None = None) -> Links:
     return Links(repository, pull, page, info.run_url)
 
 
-def _posting(results: Sequence[GpuResult], decision: Decision, asked: _Asked) -> Posting:
+def _posting(results: Sequence[GpuReport], decision: Decision, asked: _Asked) -> Posting:
     pull = asked.info.pull
-    gpus = tuple(replace(result.report, changed=pull.names if pull else None) for result in results)
+    gpus = tuple(replace(one, changed=pull.names if pull else None) for one in results)
     report = build(gpus, decision, asked.policy, asked.task == "bench", places(asked.info, asked.trusted.page))
     later = (_LATER,) if pull and pull.touches(JUDGE_PATHS) else ()
     checks = (*report.checks, *_description_lines(asked.description))
@@ -168,59 +159,59 @@ def _labels(folder: Path) -> list[str]:
     return sorted({path.name.removesuffix(".json").rsplit(".", 1)[0] for path in files})
 
 
-def _results(folder: Path, asked: _Asked) -> list[GpuResult]:
+def _results(folder: Path, asked: _Asked) -> list[GpuReport]:
     info = asked.info
     # The first of each GPU: without its shards, the job that merges them fails, too.
     stopped = {job.gpu: job for job in reversed(info.failed) if job.gpu}
     found = [_safely(label, folder, asked) for label in _labels(folder)]
-    if not any(one.report.record or one.evidence.label != BUILD for one in found):
+    if not any(one.record or one.label != BUILD for one in found):
         ended = f"the run ended ({info.conclusion or 'without a result'}) and left no record"
         # The head could have written what is refused.
         left = (Fault.DISPUTED, "no record could be used") if info.refused else (Fault.OURS, ended)
         return found or [_failed(BUILD, info, *(blame(info.failed[0]) if info.failed and not info.refused else left))]
     # The note of a build that other records came out of is about another target.
-    found = [one for one in found if one.evidence.label != BUILD] or found
+    found = [one for one in found if one.label != BUILD] or found
     results = []
     for one in found:
-        job = stopped.get(one.evidence.label)
-        if job is not None and one.report.record is not None and one.evidence.fault is not Fault.OUTPUT:
+        job = stopped.get(one.label)
+        if job is not None and one.record is not None and one.evidence.fault is not Fault.OUTPUT:
             # A record whose job did not come to its end may lack cases.
             evidence, whose = one.evidence, blame(job)[0]
             how = f" stopped at {job.step}" if job.step else f" ended: {job.conclusion}"
             lacks: Line = ("not everything was measured, since the job ", Code(job.name, most=120), how)
             fault = Fault.DISPUTED if whose is Fault.OUTPUT else evidence.fault
-            doubt = Doubt(INCOMPLETE, evidence.label, cause="machine" if whose is Fault.RUNNER else "head")
+            doubt = Doubt(INCOMPLETE, one.label, cause="machine" if whose is Fault.RUNNER else "head")
             missing, doubts = (lacks, *evidence.missing), (*evidence.doubts, doubt)
             one = replace(one, evidence=replace(evidence, missing=missing, fault=fault, doubts=doubts))
         results.append(one)
-    for label in sorted({*stopped, *info.gpus, *asked.plan} - {one.evidence.label for one in found}):
+    for label in sorted({*stopped, *info.gpus, *asked.plan} - {one.label for one in found}):
         fault = Fault.DISPUTED if info.refused else Fault.OURS
         left = fault, f"the GPU {label} was to be measured, and left no record that can be used"
         results.append(_failed(label, info, *(blame(stopped[label]) if label in stopped else left)))
     return results
 
 
-def _safely(label: str, folder: Path, asked: _Asked) -> GpuResult:
+def _safely(label: str, folder: Path, asked: _Asked) -> GpuReport:
     """What the folder says of a GPU; where that makes us stumble, that its record cannot be used."""
     try:
         found = _of_folder(label, folder, asked)
-        render.comment(build([found.report], gate.decide([found.evidence]), asked.policy))
+        render.comment(build([found], gate.decide([found.evidence]), asked.policy))
         return found
     except Exception as error:
         return _broken(label, error, asked.info)
 
 
-def _broken(label: str, error: Exception, info: RunInfo) -> GpuResult:
+def _broken(label: str, error: Exception, info: RunInfo) -> GpuReport:
     why = str(error) if isinstance(error, KernelgateError) else unexpected(error)
     return _failed(label, info, Fault.DISPUTED, f"what the run left cannot be judged: {visible(why)}")
 
 
-def _failed(label: str, info: RunInfo, fault: Fault, message: str, note: FailureNote | None = None) -> GpuResult:
-    failure = Failure(fault, message, note.target if note else None, note.log if note else (), info.run)
-    return GpuResult(GpuEvidence(label, fault=fault), GpuReport(label, failure=failure))
+def _failed(label: str, info: RunInfo, fault: Fault, message: str, note: FailureNote | None = None) -> GpuReport:
+    target, log = (note.target, note.log) if note else (None, ())
+    return parts.of_failure(label, Failure(fault, message, target, log, info.run))
 
 
-def _of_folder(label: str, folder: Path, asked: _Asked) -> GpuResult:
+def _of_folder(label: str, folder: Path, asked: _Asked) -> GpuReport:
     info, policy, planned = asked.info, asked.policy, asked.trusted.expected
     note, path = folder / f"{label}.failure.json", folder / f"{label}.run.json"
     if planned and label not in planned and label != BUILD:
@@ -233,7 +224,7 @@ def _of_folder(label: str, folder: Path, asked: _Asked) -> GpuResult:
         # Where nothing differs, there is a verdict without times.
         untimed = not measured.cases and not (asked.task == "bench" and cards.nothing_differs(measured))
         if untimed and not correctness.is_wrong(measured) and (measured.profile or measured.fuzz):
-            return GpuResult(gate.evidence(label, measured, None, policy), parts.of_record(label, measured, None))
+            return parts.of_record(label, measured, None, policy)
         if measured.cases or measured.fuzz or not note.exists():
             return _judged(label, measured, asked)
     failure = untrusted_artifact.checked_failure(note.read_bytes(), note.name)
@@ -272,24 +263,26 @@ def _with_own_cards(measured: RunRecord, plan: Expected) -> tuple[Card, ...]:
     return tuple(card.model_copy(update={"source": "head"}) if name in own else card for name, card in listed.items())
 
 
-def _judged(label: str, measured: RunRecord, asked: _Asked) -> GpuResult:
+def _judged(label: str, measured: RunRecord, asked: _Asked) -> GpuReport:
     policy, known = asked.policy, asked.trusted.past(measured)
     verdict = judge(measured, policy, name=label, history=known)
-    evidence = gate.evidence(label, measured, verdict, policy)
-    stored, since = _against_stored(label, measured, policy, known)
-    part = parts.of_record(label, measured, verdict, stored, since)
+    part = parts.of_record(label, measured, verdict, policy, *_against_stored(label, measured, policy, known))
     if part.record is None:
-        return GpuResult(evidence, part)
-    decided = evidence.verdict or RecordVerdict("", Outcome.INCONCLUSIVE, "", ())
+        return part
+    decided = part.evidence.verdict or RecordVerdict("", Outcome.INCONCLUSIVE, "", ())
     written = asked.description.claims
     shown, deciding = (claims.assess(written, measured, one, policy.gates) for one in (verdict, decided))
     contradicted = tuple(one.claim.text for one in deciding if one.finding is claims.Support.CONTRADICTED)
     # Of a CPU kernel nothing spills that the compiler tells.
     read = any(build.kernels for build in measured.builds) or formatting.on_cpu(measured.environment.device)
     unread = not read and policy.static.new_spills == "fail" and not correctness.is_wrong(measured)
-    part = replace(part, claims=tuple(one.line for one in shown), remarks=(_UNREAD,) if unread else ())
-    nights = asked.trusted.nights(measured)
-    return GpuResult(replace(evidence, contradicted=contradicted), replace(part, nights=nights))
+    return replace(
+        part,
+        evidence=replace(part.evidence, contradicted=contradicted),
+        claims=tuple(one.line for one in shown),
+        remarks=(_UNREAD,) if unread else (),
+        nights=asked.trusted.nights(measured),
+    )
 
 
 def _against_stored(
@@ -322,7 +315,7 @@ def blame(job: Job) -> tuple[Fault, str]:
     return next((fault for word, fault in known if step.startswith(word)), Fault.DISPUTED), where
 
 
-def _with_measured(described: Description, results: Sequence[GpuResult], info: RunInfo) -> Description:
+def _with_measured(described: Description, results: Sequence[GpuReport], info: RunInfo) -> Description:
     """The description without what every GPU's measurement supplies. A head that is to blame itself cannot be measured
     before it is fixed, so that nothing of this is asked of it; nor can an author write what a lost GPU, or one without
     a profiler, was to measure."""
@@ -330,14 +323,14 @@ def _with_measured(described: Description, results: Sequence[GpuResult], info: R
         return replace(described.filled_by(completeness.SUPPLIES), filled=())
     stopped, supplied = {job.gpu for job in info.failed}, set(completeness.SUPPLIES)
     open_: dict[str, str] = {}
-    for evidence, report in ((one.evidence, one.report) for one in results):
-        judged = report.verdict is not None and report.verdict.refused is None and evidence.label not in stopped
-        whole = report.record if judged and evidence.fault is None else None
+    for one in results:
+        judged = one.verdict is not None and one.verdict.refused is None and one.label not in stopped
+        whole = one.record if judged and one.evidence.fault is None else None
         held = completeness.supplied(whole, info.by_pull) if whole is not None else frozenset()
         supplied &= held
-        if report.record is None:
+        if one.record is None:
             open_ |= dict.fromkeys(completeness.SUPPLIES, _LOST)
-        elif "benchmark" in held and not any(one.metrics for one in report.record.profile):
+        elif "benchmark" in held and not any(each.metrics for each in one.record.profile):
             open_ = {"evidence": _NO_PROFILE, **open_}
     return described.filled_by(supplied).left_open_by(open_)
 

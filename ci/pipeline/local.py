@@ -38,17 +38,16 @@ from kernelgate.bench.system.worker import WorkerPool, worker_pool
 from kernelgate.bench.timing import paired, process
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
-from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.cards import CARD_GONE, NO_CASES
 from kernelgate.ci.judge.case import RecordVerdict
-from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence
+from kernelgate.ci.judge.gate import Decision, Fault
 from kernelgate.ci.judge.prior import Past
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines
-from kernelgate.ci.report.build import BuiltReport, build
-from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, Yardstick, of_record
+from kernelgate.ci.report.build import of_part
+from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, Yardstick, of_failure, of_record
 from kernelgate.ci.report.links import TRY
 from kernelgate.ci.report.page import write as write_page
 
@@ -155,8 +154,7 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
         held = judge(done, policy, baseline, against=name, history=known)
         against = baselines.of_record(held, baseline, done.run.created_at)
         since = baselines.yardsticks_beside(done, repo / ".ci" / name, policy, known)
-    part = of_record("", done, verdict, against, since)
-    found = _decided(part, gate.evidence("", done, verdict, policy), policy)
+    found = _decided(of_record("", done, verdict, policy, against, since), policy)
     return replace(found, verdict=verdict, files={RECORD: record.to_json(done), **found.files})
 
 
@@ -212,7 +210,7 @@ def last_change(repo: Path, base: str) -> Compare | None:
 def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:
     with suppress(OSError):
         (out / RECORD).unlink()  # of an earlier run, which the comment is not about
-    return _decided(GpuReport(failure=failure), GpuEvidence("", fault=failure.fault), policy)
+    return _decided(of_failure("", failure), policy)
 
 
 @dataclass(frozen=True)
@@ -416,8 +414,7 @@ def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] 
     return min(found, key=lambda one: one[1].environment.device.name != device, default=None)
 
 
-def _decided(part: GpuReport, evidence: GpuEvidence, policy: Policy) -> LocalResult:
-    decision = gate.decide([evidence], hold=policy.gates.doubt == "hold")
-    report = build([part], decision, policy)
-    page = write_page(BuiltReport(report, (part,)), policy.gates)
-    return LocalResult(report, decision, files={COMMENT: render.comment(report), PAGE: page})
+def _decided(part: GpuReport, policy: Policy) -> LocalResult:
+    made = of_part(part, policy)
+    files = {COMMENT: render.comment(made.report), PAGE: write_page(made, policy.gates)}
+    return LocalResult(made.report, made.decision, files=files)

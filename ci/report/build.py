@@ -30,10 +30,11 @@ from kernelgate.ci.report.links import NO_LINKS, Links
 
 @dataclass(frozen=True)
 class BuiltReport:
-    """A report with what it was made of, which the page draws."""
+    """A report with what was decided and what it was made of, which the page draws."""
 
     report: Report
-    gpus: tuple[GpuReport, ...]
+    decision: Decision
+    gpus: tuple[GpuReport, ...] = ()
 
 
 def build(
@@ -120,10 +121,14 @@ def of_verdict(
     record: RunRecord, verdict: RecordVerdict, policy: Policy, baseline: Baseline | None = None
 ) -> BuiltReport:
     """The report on one judged record, with what it was made of."""
-    label = record.run.gpu or ""
-    decision = gate.decide([gate.evidence(label, record, verdict, policy)], hold=policy.gates.doubt == "hold")
-    part = of_record(label, record, verdict, baseline)
-    return BuiltReport(build([part], decision, policy, merge=verdict.against == "base"), (part,))
+    part = of_record(record.run.gpu or "", record, verdict, policy, baseline)
+    return of_part(part, policy, merge=verdict.against == "base")
+
+
+def of_part(part: GpuReport, policy: Policy, merge: bool = True) -> BuiltReport:
+    """The report on one GPU alone, by what is known of it and nothing else."""
+    decision = gate.decide([part.evidence], hold=policy.gates.doubt == "hold")
+    return BuiltReport(build([part], decision, policy, merge), decision, (part,))
 
 
 # The parts of one GPU -------------------------------------------------------------------------------------------------

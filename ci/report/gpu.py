@@ -10,9 +10,10 @@ from kernelgate.bench.core.files import CARDS
 from kernelgate.bench.record import CaseKey, Environment, Run, RunRecord
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.model import Line, Piece
-from kernelgate.ci.judge import completeness, correctness
+from kernelgate.ci.judge import completeness, correctness, gate
 from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict, Status, worst_first
-from kernelgate.ci.judge.gate import Fault
+from kernelgate.ci.judge.gate import Fault, GpuEvidence
+from kernelgate.ci.policy.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -95,10 +96,9 @@ def no_nights(_: RunRecord) -> NightsByCase:
 
 @dataclass(frozen=True)
 class GpuReport:
-    """One GPU's part of a report."""
+    """One GPU's part of a report: what the gate weighs, and what is shown beside it."""
 
-    label: str = ""
-    """Names the GPU where there are several."""
+    evidence: GpuEvidence
     record: RunRecord | None = None
     verdict: RecordVerdict | None = None
     """None where there is no record, or one without times: made to be profiled or fuzzed."""
@@ -114,6 +114,11 @@ class GpuReport:
     remarks: tuple[Line, ...] = ()
     changed: tuple[str, ...] | None = None
     """The paths that the pull request touches; None where that is not known."""
+
+    @property
+    def label(self) -> str:
+        """Names the GPU where there are several."""
+        return self.evidence.label
 
     @cached_property
     def is_wrong(self) -> bool:
@@ -140,12 +145,18 @@ def of_record(
     label: str,
     record: RunRecord,
     verdict: RecordVerdict | None,
+    policy: Policy,
     baseline: Baseline | None = None,
     yardsticks: tuple[Yardstick, ...] = (),
 ) -> GpuReport:
     """The part of a record; of one that was made for something else than was planned, only why it is not used."""
+    evidence = gate.evidence(label, record, verdict, policy)
     contrary = completeness.against_plan(record, label).contrary
     if not contrary:
-        return GpuReport(label, record, verdict, baseline, yardsticks)
+        return GpuReport(evidence, record, verdict, baseline, yardsticks)
     why = f"the record cannot be used: {'; '.join(map(render.plain_line, contrary))}"
-    return GpuReport(label, failure=Failure(Fault.DISPUTED, why, run=record.run))
+    return GpuReport(evidence, failure=Failure(Fault.DISPUTED, why, run=record.run))
+
+
+def of_failure(label: str, failure: Failure) -> GpuReport:
+    return GpuReport(GpuEvidence(label, fault=failure.fault), failure=failure)

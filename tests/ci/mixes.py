@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from kernelgate.ci.judge import gate
-from kernelgate.ci.judge.gate import BlockCode, Blocker, Fault, GpuEvidence
+from kernelgate.ci.judge.gate import BlockCode, Blocker, Fault
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report.gpu import Failure, GpuReport
+from kernelgate.ci.report.gpu import Failure, GpuReport, of_failure, of_record
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report_examples import EXAMPLES, Example
 
@@ -48,13 +47,11 @@ MIXES = st.tuples(
 )
 
 
-def parts(label: str, mix: Mix) -> tuple[GpuEvidence, GpuReport]:
+def part(label: str, mix: Mix) -> GpuReport:
     name, fault, blockers, contradicted, missing = mix
     if fault is not None:
-        return GpuEvidence(label, fault=fault), GpuReport(label, failure=Failure(fault, "It broke."))
-    made = MADE[name]
-    held = gate.evidence(label, made.record, made.verdict, Policy())
-    return (
-        replace(held, blockers=(*held.blockers, *blockers), contradicted=contradicted, missing=missing),
-        GpuReport(label, made.record, made.verdict),
-    )
+        return of_failure(label, Failure(fault, "It broke."))
+    made = of_record(label, MADE[name].record, MADE[name].verdict, Policy())
+    blocked = (*made.evidence.blockers, *blockers)
+    held = replace(made.evidence, blockers=blocked, contradicted=contradicted, missing=missing)
+    return replace(made, evidence=held)

@@ -27,14 +27,13 @@ from kernelgate.bench.record import (
     Work,
 )
 from kernelgate.ci.document.model import Report
-from kernelgate.ci.judge import gate, sentences
+from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import CaseVerdict, Direction, MeanVerdict, Outcome, ProcessChange, RecordVerdict, Status
-from kernelgate.ci.judge.gate import Fault, GpuEvidence
+from kernelgate.ci.judge.gate import Fault
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.policy.policy import Gates, Policy
-from kernelgate.ci.report.build import BuiltReport, of_verdict
-from kernelgate.ci.report.build import build as report_of
-from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport
+from kernelgate.ci.report.build import BuiltReport, of_part, of_verdict
+from kernelgate.ci.report.gpu import Baseline, Failure, of_failure
 from tests import runs
 from tests.runs import process as timed_process
 from tests.runs import run_record
@@ -464,9 +463,7 @@ FAILURES: dict[str, Failure] = {
 
 def failure_reported(failure: Failure) -> BuiltReport:
     """The report where nothing could be measured."""
-    decision = gate.decide([GpuEvidence("", fault=failure.fault)])
-    part = GpuReport(failure=failure)
-    return BuiltReport(report_of([part], decision, Policy()), (part,))
+    return of_part(of_failure("", failure), Policy())
 
 
 def reports() -> dict[str, Report]:

@@ -30,7 +30,6 @@ from kernelgate.ci.github.client import Bot, GitHubError
 from kernelgate.ci.github.fetch import RunInfo
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Measure, Policy, Template
-from kernelgate.ci.report.build import BuiltReport
 from kernelgate.ci.report.page import write as write_page
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -65,7 +64,7 @@ def read_report(data: bytes) -> None:
         info = RunInfo(run=KNOWN, run_url="https://github.com/o/r/actions/runs/77", gpus=("l4",))
         posting = assemble.assemble(Path(folder), info, Policy())
     render.comment(posting.report)
-    write_page(BuiltReport(posting.report, posting.gpus), Policy().gates)
+    write_page(posting, Policy().gates)
 
 
 def read_archive(data: bytes) -> None:

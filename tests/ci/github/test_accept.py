@@ -8,7 +8,7 @@ from kernelgate.bench.record import Case, CaseKey
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.command import Command, NotDoneError, chosen
-from kernelgate.ci.judge.gate import Decision, Regression
+from kernelgate.ci.judge.gate import Decision, GpuEvidence, Regression
 from kernelgate.ci.report.gpu import GpuReport
 from tests.runs import run_record
 
@@ -19,7 +19,7 @@ def posting(*slower: CaseKey) -> Posting:
     record = run_record(()).model_copy(update={"cases": tuple(Case(card=k.card, id=k.id) for k in (NORM, GELU, SUM))})
     regressions = tuple(Regression("l4", key) for key in slower)
     decision = Decision("failure", regressions=regressions)
-    return Posting(Report(("Slower",), ()), decision, (GpuReport("l4", record),))
+    return Posting(Report(("Slower",), ()), decision, (GpuReport(GpuEvidence("l4"), record),))
 
 
 def cases(words: str, *slower: CaseKey) -> list[CaseKey]:

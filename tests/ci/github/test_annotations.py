@@ -10,7 +10,7 @@ from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.check_run import Annotation
 from kernelgate.ci.github.publish import changed_lines, line_notes
 from kernelgate.ci.judge.case import Outcome, RecordVerdict
-from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision
+from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, GpuEvidence
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.github.test_publish import PATCH
@@ -36,7 +36,7 @@ def notes(
     """What stands beside the patch of one file."""
     blockers = (Blocker(blocked_by, "l4", "k"),) if blocked_by else ()
     decision = Decision("failure" if blockers else "neutral", blockers=blockers)
-    posting = Posting(Report(("News",), ()), decision, (GpuReport("l4", record, verdict),))
+    posting = Posting(Report(("News",), ()), decision, (GpuReport(GpuEvidence("l4"), record, verdict),))
     return list(line_notes(posting, [(path, "@@ -1 +1 @@\n-a\n+b")], ["csrc/"]))
 
 

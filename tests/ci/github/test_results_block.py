@@ -12,6 +12,7 @@ from kernelgate.ci.github import description
 from kernelgate.ci.github.description import BEGIN, describe, filled, split
 from kernelgate.ci.github.publish import post
 from kernelgate.ci.github.upsert import Stamp, put_results
+from kernelgate.ci.judge.gate import GpuEvidence
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.gpu import GpuReport
 from kernelgate.ci.report.speed import MAX_ROWS, results
@@ -86,11 +87,11 @@ def test_there_are_never_too_many_cases() -> None:
     """Of 250 cases the 30 worst, in a description that GitHub keeps whole."""
     record, verdict = (made := EXAMPLES["equivalent"]()).record, made.verdict
     many = tuple(replace(verdict.cases[0], id=f"case_{number}_{'x' * 60}") for number in range(250))
-    one = GpuReport("l4", record, replace(verdict, cases=many))
+    one = GpuReport(GpuEvidence("l4"), record, replace(verdict, cases=many))
     text = render.blocks(results([one], record.run))
     assert text.count("case_") == MAX_ROWS
     assert f"{250 - MAX_ROWS} more cases are in the comment." in text
-    both = render.blocks(results([one, GpuReport("h100")], record.run))
+    both = render.blocks(results([one, GpuReport(GpuEvidence("h100"))], record.run))
     assert "On `h100` no case was compared, or a result is wrong." in both
     assert "On `l4`:" in both
     assert len(both) < 10_000

@@ -15,7 +15,7 @@ from kernelgate.ci.judge.case import CaseVerdict, Direction, MeanVerdict, Record
 from kernelgate.ci.judge.gate import Acceptance, Fault, GpuEvidence, Label, Regression, decide
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import build
-from tests.ci.judge.test_gate import MIXES, Mix, codes, parts
+from tests.ci.judge.test_gate import MIXES, Mix, codes, part
 
 HEAD, BASE, OTHER = "a" * 40, "b" * 40, "c" * 40
 
@@ -108,8 +108,8 @@ def test_what_was_not_judged_or_is_missing_takes_no_failure_back() -> None:
 def test_an_acceptance_only_ever_takes_a_regression_from_what_blocks(
     mixes: list[Mix], described: bool, refused: bool, data: st.DataObject
 ) -> None:
-    both = [parts(f"gpu{number}", mix) for number, mix in enumerate(mixes)]
-    gpus = [replace(gpu, head_sha=HEAD, base_sha=BASE) for gpu, _ in both]
+    parts = [part(f"gpu{number}", mix) for number, mix in enumerate(mixes)]
+    gpus = [replace(one.evidence, head_sha=HEAD, base_sha=BASE) for one in parts]
     words = (() if described else ("## Intent and hypothesis",), (("refused",),) if refused else ())
     before = decide(gpus, *words)
     known = sorted({one.key for gpu in gpus if gpu.verdict for one in gpu.verdict.cases}, key=str)
@@ -135,6 +135,6 @@ def test_an_acceptance_only_ever_takes_a_regression_from_what_blocks(
         assert not refused
         assert all(gpu.judged and not gpu.fault and not gpu.missing for gpu in gpus)
 
-    said = build([report for _, report in both], after, Policy())
+    said = build(parts, after, Policy())
     assert any("Accepted by" in render.plain_line(line) for line in said.remarks) == bool(after.accepted)
     assert ("Slower, and accepted" in render.plain_line(said.headline)) <= (bool(after.accepted) and not after.blocks)

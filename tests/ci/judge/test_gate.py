@@ -29,7 +29,7 @@ from kernelgate.ci.policy.policy import AccuracyRules, Gates, Policy
 from tests import accuracies
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, fuzzed
 from tests.ci.judge.told import missing, plain
-from tests.ci.mixes import MADE, MIXES, SPILLS, Mix, parts
+from tests.ci.mixes import MADE, MIXES, SPILLS, Mix, part
 from tests.ci.report_examples import Example
 from tests.runs import case, process, run_record
 
@@ -139,7 +139,7 @@ def test_the_worst_case_is_the_one_that_blocks() -> None:
 
 @given(st.lists(MIXES, min_size=1, max_size=3), st.booleans(), st.booleans(), st.booleans())
 def test_the_decision_holds_together(mixes: list[Mix], described: bool, refused: bool, claims_block: bool) -> None:
-    gpus = [parts(f"gpu{number}", mix)[0] for number, mix in enumerate(mixes)]
+    gpus = [part(f"gpu{number}", mix).evidence for number, mix in enumerate(mixes)]
     sections, artifacts = () if described else ("## Intent",), (("an artifact is refused",),) if refused else ()
     found = decide(gpus, sections, artifacts, claims_block)
     known = all(one.verdict is not None and one.verdict.refused is None and not one.missing for one in gpus)

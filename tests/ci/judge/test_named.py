@@ -25,9 +25,10 @@ def test_what_blocks_names_the_kernel_and_its_command_means_that_one() -> None:
     made = cards_record(cases, NORM, SWIGLU)
     found = judge(Outcome.REGRESSED, slower(cases[0], 20.0), slower(cases[1], 10.0))
     taken = gate.Acceptance(cases[0].key, "ada", "needed", HEAD_SHA, BASE_SHA)
-    decided = gate.decide([gate.evidence("l4", made, found, Policy())], accepted=[taken])
+    part = of_record("l4", made, found, Policy())
+    decided = gate.decide([part.evidence], accepted=[taken])
     assert [(one.code, one.subject) for one in decided.blockers] == [(BlockCode.SLOWER, f"rmsnorm/{SHARED}")]
-    said = render.plain_line(now.step([of_record("l4", made, found)], decided, GITHUB))
+    said = render.plain_line(now.step([part], decided, GITHUB))
     assert f"/kernelgate accept rmsnorm/{SHARED} " in said
 
 

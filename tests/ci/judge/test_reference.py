@@ -13,8 +13,7 @@ from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.gate import BlockCode
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.policy.policy import Action, Gates, Policy
-from kernelgate.ci.report.build import build
-from kernelgate.ci.report.gpu import GpuReport
+from kernelgate.ci.report.build import of_verdict
 from tests.ci.judge.told import plain
 from tests.ci.report_examples import EPYC, EXAMPLES
 
@@ -26,9 +25,8 @@ MIB = 2**20
 def comment(
     record: RunRecord = MADE.record, verdict: RecordVerdict = MADE.verdict, **gates: Action
 ) -> tuple[str, gate.Decision]:
-    policy = Policy(gates=Gates(**gates))
-    decision = gate.decide([gate.evidence("l4", record, verdict, policy)])
-    return render.comment(build([GpuReport("l4", record, verdict)], decision, policy)), decision
+    made = of_verdict(record, verdict, Policy(gates=Gates(**gates)))
+    return render.comment(made.report), made.decision
 
 
 def slow(ratio: float, cases: int = 1) -> RecordVerdict:

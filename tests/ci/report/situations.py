@@ -24,11 +24,11 @@ from kernelgate.bench.record import (
     Side,
 )
 from kernelgate.ci.judge import gate, verdict
-from kernelgate.ci.judge.case import Outcome, RecordVerdict
-from kernelgate.ci.judge.gate import Fault, GpuEvidence
+from kernelgate.ci.judge.case import Outcome
+from kernelgate.ci.judge.gate import Fault
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import BuiltReport, build, of_verdict, reported
-from kernelgate.ci.report.gpu import Failure, GpuReport, of_record
+from kernelgate.ci.report.gpu import Failure, GpuReport, of_failure, of_record
 from kernelgate.ci.report.links import NO_LINKS, Links
 from tests import hot_examples
 from tests.ci import records
@@ -42,7 +42,6 @@ from tests.gallery.situations import at_two_speeds
 DATA = Path(__file__).parents[2] / "data"
 POLICY = Policy()
 TARGET = "s512_b32_h8_d64_fp16"
-Part = tuple[GpuEvidence, GpuReport]
 
 HOSTILE = '</script><b onclick="x">@octocat #1 http://a.b \u202e|`'
 LONG = "W" * 30 + "x" * 70
@@ -120,19 +119,14 @@ def ladder(words: str = "PyTorch") -> BuiltReport:
     return of_verdict(example_record(cases, cards=cards), judge(Outcome.REGRESSED, *verdicts), POLICY)
 
 
-def together(*parts: Part, description: tuple[str, ...] = (), places: Links = NO_LINKS) -> BuiltReport:
-    gpus = tuple(part for _, part in parts)
-    decision = gate.decide([evidence for evidence, _ in parts], description)
-    return BuiltReport(build(gpus, decision, POLICY, places=places), gpus)
+def together(*gpus: GpuReport, description: tuple[str, ...] = (), places: Links = NO_LINKS) -> BuiltReport:
+    decision = gate.decide([gpu.evidence for gpu in gpus], description)
+    return BuiltReport(build(gpus, decision, POLICY, places=places), decision, gpus)
 
 
-def of(label: str, measured: RunRecord, verdict: RecordVerdict) -> Part:
-    return gate.evidence(label, measured, verdict, POLICY), of_record(label, measured, verdict)
-
-
-def on(label: str, name: str) -> Part:
+def on(label: str, name: str) -> GpuReport:
     example = EXAMPLES[name]()
-    return of(label, example.record, example.verdict)
+    return of_record(label, example.record, example.verdict, POLICY)
 
 
 def _everything() -> BuiltReport:
@@ -140,14 +134,14 @@ def _everything() -> BuiltReport:
     paths = ("cards/swiglu_slower.json", "comparisons/wgmma.json", "timing/all_cases_slower.json")
     measured = [record.read(DATA / path) for path in paths]
     parts = [
-        of(label, one, verdict.judge(one, POLICY))
+        of_record(label, one, verdict.judge(one, POLICY), POLICY)
         for label, one in zip(("h200-sxm-runner", "l4", "h100-nvl-runner"), measured, strict=True)
     ]
     return together(*parts, description=("## Intent and hypothesis", "## Claimed effect"), places=PLACES)
 
 
-def lost(label: str) -> Part:
-    return GpuEvidence(label, fault=Fault.RUNNER), GpuReport(label, failure=Failure(Fault.RUNNER, "the GPU is gone"))
+def lost(label: str) -> GpuReport:
+    return of_failure(label, Failure(Fault.RUNNER, "the GPU is gone"))
 
 
 def _named(words: str) -> BuiltReport:

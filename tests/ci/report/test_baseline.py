@@ -21,7 +21,7 @@ RISEN = CaseNights((*(321.4,) * 15, *(337.1,) * 5), "2026-10-30", "2026-11-20", 
 def report(known: CaseNights, example: str = "slower") -> GpuReport:
     """Every case of the example has this past."""
     made = EXAMPLES[example]().record
-    part = parts.of_record("l4", made, judge(made, Policy()))
+    part = parts.of_record("l4", made, judge(made, Policy()), Policy())
     return replace(part, nights={case.key: known for case in made.cases})
 
 

@@ -25,9 +25,10 @@ from kernelgate.ci.judge import case as case_
 from kernelgate.ci.judge.case import CaseVerdict, Outcome, Status
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import reported
+from kernelgate.ci.report.gpu import GpuReport, of_record
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, alone, cards_record, head_built, timed
 from tests.ci.report import situations
-from tests.ci.report.situations import Part, lost, on
+from tests.ci.report.situations import lost, on
 from tests.ci.report_examples import (
     EXAMPLES,
     FAILURES,
@@ -232,13 +233,13 @@ def test_one_library_is_not_compared_with_a_baseline_in_its_place() -> None:
 # Several GPUs: everything that one has, each line with its GPU --------------------------------------------------------
 
 
-def together(*parts: Part) -> str:
+def together(*parts: GpuReport) -> str:
     return comment(situations.together(*parts).report)
 
 
-def explained(label: str) -> Part:
+def explained(label: str) -> GpuReport:
     """A slower GPU with both profiles."""
-    return situations.of(label, situations.profiled("attention_occupancy"), EXAMPLES["slower"]().verdict)
+    return of_record(label, situations.profiled("attention_occupancy"), EXAMPLES["slower"]().verdict, Policy())
 
 
 def test_the_comment_on_two_gpus_is_the_golden_one() -> None:

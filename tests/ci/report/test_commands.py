@@ -18,7 +18,7 @@ from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import build
-from kernelgate.ci.report.gpu import Failure, GpuReport
+from kernelgate.ci.report.gpu import Failure, GpuReport, of_failure, of_record
 from kernelgate.ci.report.links import NO_LINKS
 from tests.ci.mixes import MADE
 from tests.ci.report.browser import PLACES
@@ -49,8 +49,8 @@ def check(report: Report, decision: Decision, gpus: tuple[GpuReport, ...], on_gi
 @pytest.mark.parametrize("name", sorted(MADE))
 def test_each_command_of_a_record_can_be_run(name: str, on_github: bool) -> None:
     made = MADE[name]
-    evidence = gate.evidence("l4", made.record, made.verdict, POLICY)
-    gpus = (GpuReport("l4", made.record, made.verdict),)
+    gpus = (of_record("l4", made.record, made.verdict, POLICY),)
+    evidence = gpus[0].evidence
     places = PLACES if on_github else NO_LINKS
     for decision in (gate.decide([evidence]), gate.decide([evidence], refused=(("an artifact is refused",),))):
         report = build(gpus, decision, POLICY, places=places)
@@ -107,8 +107,8 @@ def test_what_does_not_compile_in_a_try_is_shown_by_a_command(of_card: bool) -> 
 def test_each_command_of_a_failure_can_be_run(name: str, on_github: bool) -> None:
     failure = FAILURES[name]
     for shown in (failure, Failure(failure.fault, "the job build stopped at build head", run=failure.run)):
-        gpus = (GpuReport("l4", failure=shown),)
-        decision = gate.decide([gate.GpuEvidence("l4", fault=shown.fault)])
+        gpus = (of_failure("l4", shown),)
+        decision = gate.decide([gpus[0].evidence])
         report = build(gpus, decision, POLICY, places=PLACES if on_github else NO_LINKS)
         assert check(report, decision, gpus, on_github) == 1
 
@@ -117,7 +117,7 @@ def test_each_command_of_a_failure_can_be_run(name: str, on_github: bool) -> Non
 def test_whatever_blocks_has_a_next_step_that_can_be_done(code: BlockCode) -> None:
     made = MADE["slower"]
     decision = Decision("failure", blockers=(Blocker(code, "l4", "subject"),))
-    gpus = (GpuReport("l4", made.record, made.verdict),)
+    gpus = (of_record("l4", made.record, made.verdict, POLICY),)
     report = build(gpus, decision, POLICY)
     assert report.now
     check(report, decision, gpus, on_github=False)

@@ -15,7 +15,7 @@ from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.check_run import Annotation
 from kernelgate.ci.github.publish import MAX_WARNINGS as MOST_ANNOTATIONS
 from kernelgate.ci.github.publish import line_notes, post
-from kernelgate.ci.judge.gate import Decision
+from kernelgate.ci.judge.gate import Decision, GpuEvidence
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import remarks
 from kernelgate.ci.report.gpu import GpuReport
@@ -35,7 +35,8 @@ def at(line: int, text: str = UNUSED.text) -> CompilerWarning:
 
 def measured(head: Warnings, *base: Warnings | None, changed: tuple[str, ...] | None = ("csrc/k.cu",)) -> GpuReport:
     of_base = (Build(side="base", warnings=None if one is None else tuple(one)) for one in base)
-    return GpuReport("l4", RunRecord(builds=(Build(side="head", warnings=tuple(head)), *of_base)), changed=changed)
+    record = RunRecord(builds=(Build(side="head", warnings=tuple(head)), *of_base))
+    return GpuReport(GpuEvidence("l4"), record, changed=changed)
 
 
 @pytest.mark.parametrize(

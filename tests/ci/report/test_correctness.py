@@ -10,6 +10,7 @@ from kernelgate.bench.record import BaseTrial, Check, CheckFinding, FaultKind, F
 from kernelgate.ci.document import render
 from kernelgate.ci.document.render import comment, plain_line
 from kernelgate.ci.judge import verdict
+from kernelgate.ci.judge.gate import GpuEvidence
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import correctness
 from kernelgate.ci.report.build import reported
@@ -45,12 +46,12 @@ def test_what_was_not_measured_is_not_called_small() -> None:
     assert said(result(1, None)) == "pass rate 100%; errors not measured"
     assert said() == ""
     assert said(result(1, 0.0)).endswith("worst 0%")
-    assert correctness.fuzzing(GpuReport("l4", RunRecord(checks=(check(),)))) is None
+    assert correctness.fuzzing(GpuReport(GpuEvidence("l4"), RunRecord(checks=(check(),)))) is None
 
 
 def test_what_did_not_run_is_not_passed() -> None:
     made = check(result(1, 0.5)).model_copy(update={"asked": 38})
-    section = correctness.fuzzing(GpuReport("l4", RunRecord(checks=(made,))))
+    section = correctness.fuzzing(GpuReport(GpuEvidence("l4"), RunRecord(checks=(made,))))
     assert section is not None
     assert section.title == "Fuzzing: 1 of 1 case passed; 38 were asked for"
 

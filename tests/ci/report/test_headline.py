@@ -13,14 +13,13 @@ from kernelgate.bench.record import Calls, Expected
 from kernelgate.ci.document import render
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.publish import line_notes
-from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import Decision, Fault, decide
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import gpu, headline
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import GpuReport
-from tests.ci.mixes import MADE, MIXES, SPILLS, Mix, parts
+from tests.ci.mixes import MADE, MIXES, SPILLS, Mix, part
 from tests.ci.report_examples import EXAMPLES
 
 POLICY = Policy()
@@ -28,11 +27,10 @@ RED, GREEN = "❌🛑🔧⛔", "✅"
 PATCHES = [("csrc/k.cu", "@@ -1 +1 @@\n-a\n+b")]
 
 
-def surfaces(gpus: list[tuple[gate.GpuEvidence, GpuReport]], found: Decision) -> list[str]:
+def surfaces(gpus: list[GpuReport], found: Decision) -> list[str]:
     """What each place shows first: comment, check's title and summary, annotations, terminal."""
-    reports = tuple(report for _, report in gpus)
-    said = build(reports, found, POLICY)
-    posting = Posting(said, found, reports)
+    said = build(gpus, found, POLICY)
+    posting = Posting(said, found, tuple(gpus))
     written = render.comment(said)
     last = render.terminal(said, details=False).rstrip("\n").rpartition("\n\n")[2]
     shown = [written.splitlines()[0].removeprefix("### "), posting.title, last]
@@ -60,13 +58,13 @@ EVERYTHING_ELSE = [
 
 
 def first_line(mixes: list[Mix], described: bool = True, refused: bool = False) -> tuple[str, str]:
-    gpus = [parts(f"gpu{number}", mix) for number, mix in enumerate(mixes)]
+    gpus = [part(f"gpu{number}", mix) for number, mix in enumerate(mixes)]
     found = decide(
-        [evidence for evidence, _ in gpus],
+        [one.evidence for one in gpus],
         () if described else ("## Intent",),
         (("an artifact is refused",),) if refused else (),
     )
-    line = headline.headline([report for _, report in gpus], found, Gates())
+    line = headline.headline(gpus, found, Gates())
     return render.plain_line(line), found.conclusion
 
 
@@ -87,9 +85,9 @@ def test_the_mark_the_words_and_the_check_agree(mix: Mix) -> None:
 def test_every_surface_says_the_first_line(
     mixes: list[Mix], described: bool, refused: bool, claims_block: bool
 ) -> None:
-    gpus = [parts(f"gpu{number}", mix) for number, mix in enumerate(mixes)]
+    gpus = [part(f"gpu{number}", mix) for number, mix in enumerate(mixes)]
     found = decide(
-        [evidence for evidence, _ in gpus],
+        [one.evidence for one in gpus],
         () if described else ("## Intent and hypothesis",),
         (("artifact kernelgate-record-h100 is refused",),) if refused else (),
         claims_block,
@@ -122,7 +120,7 @@ def test_a_record_that_contradicts_itself_absolves_nobody() -> None:
     processes = tuple(one.model_copy(update={"timings": (impossible,)}) for one in made.processes)
     whole = Expected(cards=made.cards, cases=made.cases, processes=len(processes))
     record = made.model_copy(update={"processes": processes, "expected": whole})
-    part, held = gpu.of_record("", record, judge(record, POLICY)), gate.evidence("", record, None, POLICY)
-    line = render.plain_line(headline.headline([part], decide([held]), POLICY.gates))
+    made = gpu.of_record("", record, judge(record, POLICY), POLICY)
+    line = render.plain_line(headline.headline([made], decide([made.evidence]), POLICY.gates))
     assert "ot verified: the record cannot be used: it contradicts itself" in line
     assert "not your fault" not in line.lower()

@@ -19,7 +19,7 @@ from kernelgate.bench import record
 from kernelgate.bench.core.documentation import DOCS
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document.model import Link, Mark, Report
-from kernelgate.ci.judge.gate import Fault
+from kernelgate.ci.judge.gate import Decision, Fault
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import BuiltReport, of_verdict, reported
 from kernelgate.ci.report.links import Links
@@ -126,7 +126,7 @@ def test_a_link_is_one_where_its_address_is_plainly_one() -> None:
         'https://x.test/"><script>': '<p class="why">the run</p>',
     }.items():
         said = Report((Mark.SAME, " Same"), ("nothing",), why=((Link("the run", address),),))
-        assert shown in write(BuiltReport(said, ()), Gates())
+        assert shown in write(BuiltReport(said, Decision("success")), Gates())
 
 
 def drawings(page: str) -> list[ElementTree.Element]:

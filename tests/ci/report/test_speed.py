@@ -9,6 +9,7 @@ import pytest
 from kernelgate.bench.record import Case, RunRecord, rates
 from kernelgate.ci.document.model import Bullets, Paragraph
 from kernelgate.ci.document.render import plain_line
+from kernelgate.ci.judge.gate import GpuEvidence
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import speed
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
@@ -76,13 +77,12 @@ def ladder_part(count: int) -> GpuReport:
     judged = tuple(
         replace(case, head_us=10.0, reference_us=12.0 - at) for at, case in enumerate(MADE.verdict.cases[:count])
     )
-    return GpuReport(
-        "l4", MADE.record.model_copy(update={"cases": listed}), replace(MADE.verdict, cases=judged, means=())
-    )
+    record = MADE.record.model_copy(update={"cases": listed})
+    return GpuReport(GpuEvidence("l4"), record, replace(MADE.verdict, cases=judged, means=()))
 
 
 def test_a_ladder_has_its_diagnosis_and_a_few_sizes_are_none() -> None:
     (section,) = speed.ladder_sections(ladder_part(6))
     (said,) = [block for block in section.blocks if isinstance(block, Paragraph)]
     assert "".join(map(str, said.line)).startswith("Fast at the smallest size, at S=32 1.2× as fast as the reference")
-    assert speed.ladder_sections(ladder_part(4)) == speed.ladder_sections(GpuReport("l4")) == ()
+    assert speed.ladder_sections(ladder_part(4)) == speed.ladder_sections(GpuReport(GpuEvidence("l4"))) == ()

@@ -12,11 +12,12 @@ from kernelgate.bench.core.documentation import DOCS
 from kernelgate.bench.record import Note, Run, RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
-from kernelgate.ci.judge import cards, gate
-from kernelgate.ci.judge.gate import Fault, GpuEvidence, decide
+from kernelgate.ci.judge import cards
+from kernelgate.ci.judge.gate import Fault, decide
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import build, reported
-from kernelgate.ci.report.gpu import Failure, GpuReport
+from kernelgate.ci.report.gpu import Failure, of_record
+from kernelgate.ci.report.gpu import of_failure as part_of_failure
 from kernelgate.ci.report.links import Links
 from tests.ci.mixes import MADE
 from tests.ci.records import paired_record
@@ -29,16 +30,15 @@ DIFF = f"[the diff]({REPOSITORY}/compare/{BASE_SHA}..{HEAD_SHA})"
 
 def comment(name: str, blockers: tuple[Any, ...] = (), claims: tuple[str, ...] = (), **facts: Any) -> str:
     made = MADE[name]
-    held = gate.evidence("l4", made.record, made.verdict, Policy())
-    found = replace(held, blockers=(*held.blockers, *blockers), contradicted=claims)
-    part = GpuReport("l4", made.record, made.verdict)
+    part = of_record("l4", made.record, made.verdict, Policy())
+    found = replace(part.evidence, blockers=(*part.evidence.blockers, *blockers), contradicted=claims)
     return render.comment(build([part], decide([found], **facts), Policy(), places=ON_GITHUB))
 
 
 def of_failure(fault: Fault, message: str = "it broke") -> str:
     failure = Failure(fault, message, target="sm_89", run=Run(base_sha=BASE_SHA, head_sha=HEAD_SHA))
-    part = GpuReport("l4", failure=failure)
-    return render.comment(build([part], decide([GpuEvidence("l4", fault=fault)]), Policy(), places=ON_GITHUB))
+    part = part_of_failure("l4", failure)
+    return render.comment(build([part], decide([part.evidence]), Policy(), places=ON_GITHUB))
 
 
 def step(text: str) -> str:
