@@ -22,7 +22,6 @@ from urllib.parse import urlsplit
 
 import requests
 from github.Artifact import Artifact
-from github.PaginatedList import PaginatedList
 from github.WorkflowRun import WorkflowRun
 
 from kernelgate.bench import record
@@ -63,17 +62,7 @@ INDEX_UNPACKED = 2 * 1024 * 1024 * 1024
 
 
 def listed_of(bot: Bot, run: WorkflowRun) -> list[Artifact]:
-    # As many a page as GitHub gives: there may be hundreds that are none of ours.
-    return _pages(bot, "artifacts", Artifact, run.artifacts_url, {"per_page": 100}, "artifacts", MAX_LISTED)
-
-
-def _pages(
-    bot: Bot, what: str, kind: type[Any], address: str, query: dict[str, Any], item: str, most: int
-) -> list[Any]:
-    def step() -> list[Any]:
-        return list(islice(PaginatedList(kind, bot.repository.requester, address, query, list_item=item), most))
-
-    return patiently(what, step, bot)
+    return patiently("artifacts", lambda: list(islice(run.get_artifacts(), MAX_LISTED)), bot)
 
 
 def download(bot: Bot, one: Artifact, most: int) -> bytes:
@@ -235,9 +224,9 @@ def _trusted(bot: Bot, name: str, most: int, base_sha: str | None = None) -> Ite
             yield max(left, key=lambda one: one.id)
 
 
-def _newest(bot: Bot, query: dict[str, str], most: int) -> list[WorkflowRun]:
+def _newest(bot: Bot, query: dict[str, Any], most: int) -> list[WorkflowRun]:
     """The runs that GitHub finds, the newest first. Nothing says yet that they can be trusted."""
-    return _pages(bot, "runs", WorkflowRun, f"{bot.repository.url}/actions/runs", query, "workflow_runs", most)
+    return patiently("runs", lambda: list(islice(bot.repository.get_workflow_runs(**query), most)), bot)
 
 
 def _unpack(data: bytes, folder: Path, most_files: int, most_bytes: int) -> None:
