@@ -22,7 +22,7 @@ What a card that the head itself brought says decides nothing: it neither blocks
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal, Self
@@ -45,19 +45,6 @@ class Label(StrEnum):
     UNCHANGED = "performance: unchanged"
     ACCEPTED = "performance: accepted"
     """Beside `REGRESSED`: some of it was accepted."""
-
-
-class Fault(StrEnum):
-    """Whose fault it is that there is no record to judge, or none whose speed counts."""
-
-    BUILD = "build"
-    """The author's: the head does not compile."""
-    OUTPUT = "output"
-    """The author's: the head computes something else than it should."""
-    RUNNER = "runner"
-    OURS = "ours"
-    DISPUTED = "disputed"
-    """A step that runs the author's code failed, or left what cannot be read, and nothing that is trusted says why."""
 
 
 class BlockCode(StrEnum):
@@ -114,6 +101,26 @@ class BlockCode(StrEnum):
         " close all pull requests of this commit but one.",
     )
     """Several pull requests have the commit, to which the check run belongs."""
+
+
+class Fault(StrEnum):
+    """Whose fault it is that there is no record to judge, or none whose speed counts; and what of it blocks, which is
+    what is the author's."""
+
+    blocks: BlockCode | None
+
+    def __new__(cls, value: str, blocks: BlockCode | None = None) -> Self:
+        made = str.__new__(cls, value)
+        made._value_, made.blocks = value, blocks
+        return made
+
+    BUILD = "build", BlockCode.DOES_NOT_COMPILE
+    OUTPUT = "output", BlockCode.WRONG_OUTPUT
+    """The head computes something else than it should."""
+    RUNNER = "runner"
+    OURS = "ours"
+    DISPUTED = "disputed"
+    """A step that runs the author's code failed, or left what cannot be read, and nothing that is trusted says why."""
 
 
 @dataclass(frozen=True)
@@ -216,19 +223,18 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     if gates.sanitizer == "fail":
         findings = correctness.new_sanitizer_findings(proven)
         found += dict.fromkeys((BlockCode.SANITIZER, finding.kernel or "") for finding in findings)
-    # The worst case. Of a wrong result nothing else is said: not how inaccurate, slow or large it is.
-    first = 0 if wrong else 1
-    if policy.accuracy.action == "fail":
-        worse = accuracy.less_accurate(proven)[:first]
-        found += [(BlockCode.LESS_ACCURATE, cards.called(proven, key)) for key in worse]
-        missing += accuracy.unmeasured(proven)
-    if gates.below_reference_min == "fail":
-        below = reference.far_below(decides, gates)[:first]
-        found += [(BlockCode.BELOW_REFERENCE, cards.called(proven, case.key)) for case, _ in below]
-    if gates.above_memory_max == "fail":
-        above = reference.above_memory_max(proven, gates)[:first]
-        found += [(BlockCode.MEMORY, cards.called(proven, one.key)) for one in above]
-        missing += reference.memory_unmeasured(proven)
+    below = [case.key for case, _ in reference.far_below(decides, gates)]
+    above = [one.key for one in reference.above_memory_max(proven, gates)]
+    of_cases: tuple[tuple[str, BlockCode, Sequence[CaseKey], Iterable[Line]], ...] = (
+        (policy.accuracy.action, BlockCode.LESS_ACCURATE, accuracy.less_accurate(proven), accuracy.unmeasured(proven)),
+        (gates.below_reference_min, BlockCode.BELOW_REFERENCE, below, ()),
+        (gates.above_memory_max, BlockCode.MEMORY, above, reference.memory_unmeasured(proven)),
+    )
+    for action, code, cases, unmeasured in of_cases:
+        if action == "fail":
+            # The worst case. Of a wrong result nothing else is said: not how inaccurate, slow or large it is.
+            found += [(code, cards.called(proven, key)) for key in cases[: 0 if wrong else 1]]
+            missing += unmeasured
     by_machine = held.by_machine and missing == [*held.missing]
     lacking = [Doubt(doubt.INCOMPLETE, label, cause="machine" if by_machine else "head")] if missing else []
     return GpuEvidence(
@@ -274,8 +280,8 @@ def decide(
     found = [Blocker(BlockCode.DESCRIPTION, None, section) for section in description]
     open_, regressions = [*refused], []
     for gpu in gpus:
-        if gpu.fault in _BLOCKING:
-            found.append(Blocker(_BLOCKING[gpu.fault], gpu.label))
+        if gpu.fault and gpu.fault.blocks:
+            found.append(Blocker(gpu.fault.blocks, gpu.label))
         taken = _taken(gpu, accepted)
         regressed = [Regression(gpu.label, case, case in taken) for case in _regressed(gpu)]
         if left := next((one.case for one in regressed if not one.accepted), None):
@@ -295,7 +301,7 @@ def decide(
     doubts = [Doubt(doubt.REFUSED, None)] if refused else []
     for gpu in gpus:
         doubts += gpu.doubts
-        if not gpu.doubts and gpu.fault is not None and gpu.fault not in _BLOCKING:
+        if not gpu.doubts and gpu.fault and not gpu.fault.blocks:
             # Of a GPU without a record no record speaks.
             cause: doubt.Cause = "head" if gpu.fault is Fault.DISPUTED else "machine"
             doubts.append(Doubt(doubt.UNMEASURED, gpu.label, cause=cause))
@@ -312,10 +318,6 @@ def decide(
     return Decision(conclusion, label, blockers, tuple(open_), tuple(regressions), taken_, held, again, settled)
 
 
-_BLOCKING: Mapping[Fault | None, BlockCode] = {
-    Fault.BUILD: BlockCode.DOES_NOT_COMPILE,
-    Fault.OUTPUT: BlockCode.WRONG_OUTPUT,
-}
 _PASSING = frozenset({Outcome.IMPROVED, Outcome.FASTER, Outcome.EQUIVALENT})
 _NOT_SLOWER = {Status.UNCHANGED, Status.FASTER, Status.IMPROVED, Status.ALONE}
 
