@@ -230,7 +230,7 @@ def _of_folder(label: str, folder: Path, asked: _Asked) -> GpuReport:
     failure = untrusted_artifact.checked_failure(note.read_bytes(), note.name)
     blamed = (blame(job) for job in info.failed if (job.gpu or BUILD) == label)
     claimed, (found, where) = Fault(failure.fault), next(blamed, (None, ""))
-    if found not in AUTHOR_STEPS.values() or claimed in AUTHOR_STEPS.values():
+    if found is None or not found.blocks or claimed.blocks:
         return _failed(label, info, claimed, failure.message, failure)
     # A file cannot excuse what GitHub says failed: a step that tries the author's code.
     only = "and only a file that it left says that the change is not to blame"
@@ -296,8 +296,7 @@ def _against_stored(
     stored = record.read(path) if path.exists() else None
     if stored is None or not baselines.is_of(stored, measured):
         return None, since
-    verdict = judge(measured, policy, stored, label, path.name, known)
-    return baselines.of_record(verdict, stored, measured.run.created_at), since
+    return baselines.against(measured, stored, path.name, policy, known, label), since
 
 
 def blame(job: Job) -> tuple[Fault, str]:
@@ -319,7 +318,7 @@ def _with_measured(described: Description, results: Sequence[GpuReport], info: R
     """The description without what every GPU's measurement supplies. A head that is to blame itself cannot be measured
     before it is fixed, so that nothing of this is asked of it; nor can an author write what a lost GPU, or one without
     a profiler, was to measure."""
-    if any(one.evidence.fault in (Fault.BUILD, Fault.OUTPUT) for one in results):
+    if any(one.evidence.fault and one.evidence.fault.blocks for one in results):
         return replace(described.filled_by(completeness.SUPPLIES), filled=())
     stopped, supplied = {job.gpu for job in info.failed}, set(completeness.SUPPLIES)
     open_: dict[str, str] = {}

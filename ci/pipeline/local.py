@@ -151,8 +151,7 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
     since: tuple[Yardstick, ...] = ()
     if stored := stored_baseline(repo / ".ci", done):
         name, baseline = stored
-        held = judge(done, policy, baseline, against=name, history=known)
-        against = baselines.of_record(held, baseline, done.run.created_at)
+        against = baselines.against(done, baseline, name, policy, known)
         since = baselines.yardsticks_beside(done, repo / ".ci" / name, policy, known)
     found = _decided(of_record("", done, verdict, policy, against, since), policy)
     return replace(found, verdict=verdict, files={RECORD: record.to_json(done), **found.files})

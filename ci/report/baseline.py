@@ -30,9 +30,12 @@ MONTH_DAYS = 30.4
 RENEW = "gh workflow run baseline --field force=true"
 
 
-def of_record(verdict: RecordVerdict, stored: RunRecord, made: str | None = None) -> Baseline:
-    """`made`: when the record was."""
-    return Baseline(verdict, stored.run, stored.environment, apart.age_days(stored, made))
+def against(
+    measured: RunRecord, stored: RunRecord, named: str, policy: Policy, known: History, label: str = "record"
+) -> Baseline:
+    """The record's head against the heads of a stored file of this name."""
+    verdict = judge(measured, policy, stored, label, named, known)
+    return Baseline(verdict, stored.run, stored.environment, apart.age_days(stored, measured.run.created_at))
 
 
 def is_of(stored: RunRecord, measured: RunRecord) -> bool:
@@ -136,8 +139,7 @@ def yardsticks_beside(measured: RunRecord, beside: Path, policy: Policy, known: 
         except RecordError:
             continue
         if held is not None and is_of(held, measured):
-            verdict = judge(measured, policy, held, against=path.name, history=known)
-            of_file = of_record(verdict, held, measured.run.created_at)
+            of_file = against(measured, held, path.name, policy, known)
             tag = held.summary.release if held.summary else None
             release = f"since release {visible(tag, NAME_WIDTH)}" if tag else "since the last release"
             yardsticks.append(Yardstick(release if kind == "release" else "since the best ever", of_file))

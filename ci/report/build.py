@@ -100,11 +100,10 @@ def reported(
     history: History = NO_HISTORY,
 ) -> BuiltReport:
     """Judges a record, and against a named baseline where one is given; that alone where the record has no base."""
-    against = judge(record, policy, baseline[1], name, baseline[0], history) if baseline else None
+    stored = baselines.against(record, baseline[1], baseline[0], policy, history, name) if baseline else None
     processes = [process for case in timed_cases(record) for process in case.processes]
-    if against and processes and not any(map(remarks.has_both, processes)):
-        return of_verdict(record, against, policy)
-    stored = baselines.of_record(against, baseline[1], record.run.created_at) if baseline and against else None
+    if stored and processes and not any(map(remarks.has_both, processes)):
+        return of_verdict(record, stored.verdict, policy)
     return of_verdict(record, judge(record, policy, name=name, history=history), policy, stored)
 
 

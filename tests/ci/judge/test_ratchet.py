@@ -180,7 +180,7 @@ def test_a_baseline_of_another_driver_or_an_old_one_is_stale(driver: str, made: 
     held = stored(1, {"one": 0})
     now = night(2, {"one": 0}, driver)
     now = now.model_copy(update={"run": now.run.model_copy(update={"created_at": made})})
-    against = baselines.of_record(judge(now, POLICY, held), held, made)
+    against = baselines.against(now, held, "l4.json", POLICY, NO_HISTORY)
     assert baselines.stale(now, against) == why
     section = baselines.section(now, against)
     assert section.title.startswith("Stored baseline (stale): ") == bool(why)
