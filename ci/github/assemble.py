@@ -164,7 +164,7 @@ def _results(folder: Path, asked: _Asked) -> list[GpuReport]:
     # The first of each GPU: without its shards, the job that merges them fails, too.
     stopped = {job.gpu: job for job in reversed(info.failed) if job.gpu}
     found = [_safely(label, folder, asked) for label in _labels(folder)]
-    if not any(one.record or one.label != BUILD for one in found):
+    if all(one.failure and one.label == BUILD for one in found):
         ended = f"the run ended ({info.conclusion or 'without a result'}) and left no record"
         # The head could have written what is refused.
         left = (Fault.DISPUTED, "no record could be used") if info.refused else (Fault.OURS, ended)
@@ -174,7 +174,7 @@ def _results(folder: Path, asked: _Asked) -> list[GpuReport]:
     results = []
     for one in found:
         job = stopped.get(one.label)
-        if job is not None and one.record is not None and one.evidence.fault is not Fault.OUTPUT:
+        if job is not None and one.failure is None and one.evidence.fault is not Fault.OUTPUT:
             # A record whose job did not come to its end may lack cases.
             evidence, whose = one.evidence, blame(job)[0]
             how = f" stopped at {job.step}" if job.step else f" ended: {job.conclusion}"
@@ -208,7 +208,7 @@ def _broken(label: str, error: Exception, info: RunInfo) -> GpuReport:
 
 def _failed(label: str, info: RunInfo, fault: Fault, message: str, note: FailureNote | None = None) -> GpuReport:
     target, log = (note.target, note.log) if note else (None, ())
-    return parts.of_failure(label, Failure(fault, message, target, log, info.run))
+    return parts.of_failure(label, Failure(fault, message, target, log), info.run)
 
 
 def _of_folder(label: str, folder: Path, asked: _Asked) -> GpuReport:
@@ -267,7 +267,7 @@ def _judged(label: str, measured: RunRecord, asked: _Asked) -> GpuReport:
     policy, known = asked.policy, asked.trusted.past(measured)
     verdict = judge(measured, policy, name=label, history=known)
     part = parts.of_record(label, measured, verdict, policy, *_against_stored(label, measured, policy, known))
-    if part.record is None:
+    if part.failure:
         return part
     decided = part.evidence.verdict or RecordVerdict("", Outcome.INCONCLUSIVE, "", ())
     written = asked.description.claims
@@ -324,10 +324,10 @@ def _with_measured(described: Description, results: Sequence[GpuReport], info: R
     open_: dict[str, str] = {}
     for one in results:
         judged = one.verdict is not None and one.verdict.refused is None and one.label not in stopped
-        whole = one.record if judged and one.evidence.fault is None else None
-        held = completeness.supplied(whole, info.by_pull) if whole is not None else frozenset()
+        whole = judged and one.evidence.fault is None
+        held = completeness.supplied(one.record, info.by_pull) if whole else frozenset()
         supplied &= held
-        if one.record is None:
+        if one.failure:
             open_ |= dict.fromkeys(completeness.SUPPLIES, _LOST)
         elif "benchmark" in held and not any(each.metrics for each in one.record.profile):
             open_ = {"evidence": _NO_PROFILE, **open_}

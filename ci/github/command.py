@@ -308,10 +308,10 @@ def chosen(wanted: Command, posting: Posting) -> list[CaseKey]:
     """What is accepted, of what blocks by its speed. Raises NotDoneError."""
     decision, several = posting.decision, len(posting.gpus) > 1
     blocking = list(dict.fromkeys(one.case for one in decision.regressions))
-    measured = {case.key for gpu in posting.gpus if gpu.record for case in gpu.record.cases}
+    measured = {case.key for gpu in posting.gpus for case in gpu.record.cases}
     if not blocking:
         certain = any(one.code is not BlockCode.DESCRIPTION for one in decision.blockers)
-        if not certain and not any(gpu.record for gpu in posting.gpus):
+        if not certain and all(gpu.failure for gpu in posting.gpus):
             raise NotDoneError(_GONE)
         causes = "; ".join(render.plain_line(cause(one, several)) for one in decision.blockers[:3])
         only = f"only speed can be accepted, and what blocks is {causes}"

@@ -265,7 +265,7 @@ def _of_compiler(one: GpuReport, paths: Collection[str], title: str) -> Iterator
 def _of_sanitizer(one: GpuReport, posting: Posting, kernel_paths: tuple[str, ...]) -> Iterator[Annotation]:
     """What compute-sanitizer found, where it names a line of a kernel's source: a record may name any file."""
     blocks = (BlockCode.SANITIZER, one.label) in [(found.code, found.gpu) for found in posting.decision.blockers]
-    checks = correctness.checks(one.record, "sanitizer") if one.record is not None else ()
+    checks = correctness.checks(one.record, "sanitizer")
     every = [found for check in checks for found in correctness.sanitizer_findings(check)]
     for found in every[:MAX_FINDINGS]:
         path, line = found.file or "", found.line or 0

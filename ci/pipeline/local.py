@@ -128,11 +128,11 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
         try:
             heads, bases = _built(repo, sha, head, HowToBuild(cards=asked.cards, only=touched.names), asked.head_python)
         except CompileError as error:
-            return _failed(Failure(Fault.BUILD, error.first, error.target, error.excerpt, which), policy, out)
+            return _failed(Failure(Fault.BUILD, error.first, error.target, error.excerpt), which, policy, out)
         except CardError as error:
             if asked.cards:  # it is no part of the change
                 raise UsageError(str(error)) from None
-            return _failed(Failure(Fault.BUILD, str(error), None, (), which), policy, out)
+            return _failed(Failure(Fault.BUILD, str(error)), which, policy, out)
         except NoKernelError:
             with _of_base(repo, sha) as before:
                 if asked.cards or not before.names:
@@ -206,10 +206,10 @@ def last_change(repo: Path, base: str) -> Compare | None:
     return Compare(repo, before, sha, repo / cards.FOLDER)
 
 
-def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:
+def _failed(failure: Failure, which: record.Run, policy: Policy, out: Path) -> LocalResult:
     with suppress(OSError):
         (out / RECORD).unlink()  # of an earlier run, which the comment is not about
-    return _decided(of_failure("", failure), policy)
+    return _decided(of_failure("", failure, which), policy)
 
 
 @dataclass(frozen=True)

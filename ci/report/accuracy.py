@@ -188,7 +188,7 @@ def _times(one: CaseMemory) -> str:
 def far_below_reference(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:
     """ "0.31× of PyTorch in S=512", below the policy's minimum; what to do is said by the next step."""
     below = reference.far_below(gpu.verdict, gates)
-    if gpu.record is None or gpu.is_wrong or not below:
+    if gpu.is_wrong or not below:
         return ()
     (worst, ratio), others = below[0], len(below) - 1
     name = formatting.reference(gpu.record.cards)

@@ -55,7 +55,7 @@ def build(
     def everywhere(of: Callable[[GpuReport], Iterable[Line]]) -> list[Line]:
         """What is the same on every GPU is said once."""
         found = [(label, tuple(of(gpu))) for gpu, label in each]
-        measured = [lines for (gpu, _), (_, lines) in zip(each, found, strict=True) if gpu.record is not None]
+        measured = [lines for (gpu, _), (_, lines) in zip(each, found, strict=True) if not gpu.failure]
         alike = {line for line in chain(*measured) if all(line in lines for lines in measured)}
         told = [("" if line in alike else label, line) for label, lines in found for line in lines]
         return [named(label, line) for label, line in dict.fromkeys(told)]
@@ -134,8 +134,6 @@ def of_part(part: GpuReport, policy: Policy, merge: bool = True) -> BuiltReport:
 
 
 def _remarks(gpu: GpuReport, policy: Policy, merge: bool) -> tuple[Line, ...]:
-    if gpu.record is None:
-        return gpu.remarks
     on_cards = remarks.of_cards(gpu.record, gpu.verdict)
     if gpu.verdict is None or gpu.is_wrong:
         return (*on_cards, *gpu.remarks)
@@ -147,8 +145,6 @@ def _remarks(gpu: GpuReport, policy: Policy, merge: bool) -> tuple[Line, ...]:
 
 def _checks(gpu: GpuReport, policy: Policy, gpus: Sequence[GpuReport]) -> tuple[Line, ...]:
     record, gates = gpu.record, policy.gates
-    if record is None:
-        return ()
     if gpu.is_wrong:
         return (*correctness.beside_wrong(record), *correctness.sanitizer(record, gates))
     if gpu.verdict is None:
@@ -164,7 +160,7 @@ def _checks(gpu: GpuReport, policy: Policy, gpus: Sequence[GpuReport]) -> tuple[
 
 
 def _why(gpu: GpuReport, label: str, policy: Policy) -> tuple[Line, ...]:
-    if gpu.record is None or gpu.is_wrong:
+    if gpu.is_wrong:
         return ()
     if gpu.verdict is None:
         return why.what_limits(gpu.record, label)
@@ -175,9 +171,9 @@ def _why(gpu: GpuReport, label: str, policy: Policy) -> tuple[Line, ...]:
 def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section | None, ...]:
     """In reading order; None where there is nothing to say."""
     record, cases = gpu.record, gpu.cases
-    if record is None:
-        log = gpu.failure.log if gpu.failure else ()
-        return (Section("Log", (Verbatim(tuple(map(escape.verbatim, log)), "text"),), worth=10),) if log else ()
+    if gpu.failure:
+        log = tuple(map(escape.verbatim, gpu.failure.log))
+        return (Section("Log", (Verbatim(log, "text"),), worth=10),) if log else ()
     if gpu.is_wrong:
         return (
             *correctness.failures(record),
@@ -238,7 +234,7 @@ def _cases(gpus: Sequence[GpuReport], gates: Gates, stated: Status | None, block
     others = [f"{_folded(rest, gates)}. "] if rest and shown else []
     under: Line = (*words, *_legend([row for row in shown if row.status is not stated]), *others)
     # Where there is no base: the head's times, and how many times as fast as the reference they are.
-    beside = formatting.reference(card for gpu in gpus if gpu.record for card in gpu.record.cards)
+    beside = formatting.reference(card for gpu in gpus for card in gpu.record.cards)
     titles = ("", "#head", f"#× {beside}", "case") if alone else ("", "#change", "#base → head", "case")
     cases, folded = (
         table(titles, (_head(row) if alone else _row(row, blocks) for row in group)) if group else None
@@ -254,7 +250,7 @@ def _factored(rows: Sequence[JudgedCase], gpus: Sequence[GpuReport]) -> tuple[st
     if len(shown) == 1 < len(rows) and isinstance(only, str):
         # One case on several GPUs: these tell its rows apart.
         return only, [replace(row, name="") for row in rows]
-    measured = {case.key: case for gpu in gpus if gpu.record for case in gpu.record.cases}
+    measured = {case.key: case for gpu in gpus for case in gpu.record.cases}
     common, short = formatting.factored([measured[key] for key in shown if key in measured], shown)
     return common, [replace(row, name=short[row.case.key]) for row in rows]
 

@@ -291,8 +291,6 @@ def in_words(record: RunRecord, check: Check) -> Line:
 
 def fuzzing(gpu: GpuReport) -> Section | None:
     """Folded: a row for each card, with the speed of its cases that were timed beside the reference."""
-    if gpu.record is None:
-        return None
     checks = [check for check in correctness.checks(gpu.record, "fuzz") if check.results]
     if not checks:
         return None

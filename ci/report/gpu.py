@@ -27,7 +27,6 @@ class Failure:
     """The architecture that was compiled for, such as "sm_89"."""
     log: tuple[str, ...] = ()
     """The lines around it, folded."""
-    run: Run = field(default_factory=Run)
 
     @property
     def of_card(self) -> bool:
@@ -99,7 +98,8 @@ class GpuReport:
     """One GPU's part of a report: what the gate weighs, and what is shown beside it."""
 
     evidence: GpuEvidence
-    record: RunRecord | None = None
+    record: RunRecord
+    """Where a failure says why there is none, it is empty but for the commits that this is about."""
     verdict: RecordVerdict | None = None
     """None where there is no record, or one without times: made to be profiled or fuzzed."""
     baseline: Baseline | None = None
@@ -122,23 +122,17 @@ class GpuReport:
 
     @cached_property
     def is_wrong(self) -> bool:
-        if self.record is not None:
-            return correctness.is_wrong(self.record)
-        return self.failure is not None and self.failure.fault is Fault.OUTPUT
+        return correctness.is_wrong(self.record) or bool(self.failure and self.failure.fault is Fault.OUTPUT)
 
     @cached_property
     def cases(self) -> tuple[JudgedCase, ...]:
         """The worst first; none where a result is wrong, which leaves nothing to say of speed."""
-        if self.record is None or self.verdict is None or self.is_wrong:
-            return ()
-        return judged(self.record, self.verdict)
+        return judged(self.record, self.verdict) if self.verdict and not self.is_wrong else ()
 
     @property
     def run(self) -> Run:
         """Which commits this is about."""
-        if self.record is not None:
-            return self.record.run
-        return self.failure.run if self.failure else Run()
+        return self.record.run
 
 
 def of_record(
@@ -155,8 +149,8 @@ def of_record(
     if not contrary:
         return GpuReport(evidence, record, verdict, baseline, yardsticks)
     why = f"the record cannot be used: {'; '.join(map(render.plain_line, contrary))}"
-    return GpuReport(evidence, failure=Failure(Fault.DISPUTED, why, run=record.run))
+    return GpuReport(evidence, RunRecord(run=record.run), failure=Failure(Fault.DISPUTED, why))
 
 
-def of_failure(label: str, failure: Failure) -> GpuReport:
-    return GpuReport(GpuEvidence(label, fault=failure.fault), failure=failure)
+def of_failure(label: str, failure: Failure, run: Run) -> GpuReport:
+    return GpuReport(GpuEvidence(label, fault=failure.fault), RunRecord(run=run), failure=failure)

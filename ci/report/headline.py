@@ -187,7 +187,7 @@ def cause(blocker: Blocker, named_: bool, gpus: Sequence[GpuReport] = ()) -> Lin
 
 def sanitized(gpus: Sequence[GpuReport], blocker: Blocker) -> CheckFinding | None:
     """The first finding that the blocker stands for."""
-    records = (gpu.record for gpu in gpus if gpu.record is not None and gpu.label == (blocker.gpu or ""))
+    records = (gpu.record for gpu in gpus if gpu.label == (blocker.gpu or ""))
     found = (one for record in records for one in new_sanitizer_findings(record))
     return next((one for one in found if (one.kernel or "") == blocker.subject), None)
 
@@ -231,10 +231,8 @@ def of_gpu(gpu: GpuReport, gates: Gates, several: bool = False) -> Words:
     label: Line = (" on ", Code(gpu.label)) if several else ()
     if gpu.failure is not None:
         return _failed(gpu.failure, label)
-    if gpu.record is not None and gpu.is_wrong:
+    if gpu.is_wrong:
         return Words(Mark.WRONG, correctness.headline(gpu.record, label))
-    if gpu.record is None:
-        return Words(Mark.UNKNOWN, ("Not measured",))
     # Such as " on the L4" or " on AMD EPYC, CPU kernel".
     device = gpu.record.environment.device
     where = label or (*formatting.device(device), *((", CPU kernel",) if formatting.on_cpu(device) else ()))
@@ -434,7 +432,7 @@ def _behind(gpu: GpuReport, policy: Policy) -> Line:
             return (Code(message, most=300), " ")
         case Failure(_, message):
             return (f"{message[:1].upper()}{message[1:].rstrip('.')}. Speed was not judged. ",)
-    if gpu.record is not None and gpu.is_wrong:
+    if gpu.is_wrong:
         return ("Speed was not judged. ", *correctness.first_failure(gpu.record))
     if gpu.verdict is None or not gpu.cases or is_alone(gpu.cases):
         return ()
@@ -512,7 +510,7 @@ def _both_speeds(speeds: Sequence[Speeds]) -> str:
 
 
 def _compared(gpu: GpuReport, places: Links) -> Line:
-    untimed = gpu.record is not None and gpu.verdict is None and not gpu.is_wrong
+    untimed = gpu.failure is None and gpu.verdict is None and not gpu.is_wrong
     if (untimed and gpu.run.base_sha is None) or is_alone(gpu.cases):
         return ("Of ", *links.commit(gpu.run.head_sha, "the working tree", places), " alone")
     head = links.commit(gpu.run.head_sha, "The working tree", places)

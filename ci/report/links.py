@@ -108,7 +108,7 @@ def elsewhere(gpus: Sequence[GpuReport], places: Links, plotted: bool) -> Line:
     if places.page:
         line += [Link("The page", places.page), f" has all of this{' with plots' if plotted else ''}. "]
     if places.run:
-        records = [gpu.record for gpu in gpus if gpu.record is not None]
-        files = " and the profiler's files" if any(one.profile for one in records) else ""
-        line += [Link("The run", f"{places.run}#artifacts"), f" has its {f'record{files}' if records else 'logs'}."]
+        files = " and the profiler's files" if any(gpu.record.profile for gpu in gpus) else ""
+        left = "logs" if all(gpu.failure for gpu in gpus) else f"record{files}"
+        line += [Link("The run", f"{places.run}#artifacts"), f" has its {left}."]
     return tuple(line)

@@ -107,13 +107,12 @@ def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, plac
 
 
 def _repeat(gpu: GpuReport, places: Links) -> Line:
-    repeated = correctness.command(gpu.record) if gpu.record else None
+    record, repeated = gpu.record, correctness.command(gpu.record)
     look = links.diff(gpu.run, places, "the diff")
     looked: Line = (" and look at ", *look) if look else ()
     if repeated is not None:
         return (NOW, " repeat it with ", Code(repeated, most=correctness.MAX_COMMAND), *looked, ".")
-    record = gpu.record
-    if record is None or not (wrong := wrong_outputs(record)):
+    if not (wrong := wrong_outputs(record)):
         compares = " compares every output with the oracle on your machine"
         return (NOW, " ", Code("kernelgate fuzz"), compares, *looked, ".")
     # What fuzzing does not see: it calls a few times, and timing many times.
@@ -150,10 +149,10 @@ def _whole(gpu: GpuReport, places: Links, fixed: bool = False) -> Line:
 
 def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
     """Where nothing blocks and nothing is missing."""
-    if gpu.record is not None and gpu.is_wrong:
+    if gpu.is_wrong:
         return _repeat(gpu, places)
     undecided = [one for one in gpu.cases if one.status is Status.UNDECIDED or one.status.is_likely]
-    if gpu.record is not None and not places.on_github and cards.notes(gpu.record, cards.NO_CASES):
+    if not places.on_github and cards.notes(gpu.record, cards.NO_CASES):
         fitting = "with" if formatting.on_cpu(gpu.record.environment.device) else "without"
         how = docs("cards", "cards.md#members")
         return (NOW, f" run it on a machine {fitting} a GPU, or give the card cases for this one: ", how, ".")
@@ -183,7 +182,7 @@ IMPOSSIBLE = frozenset({"below_floor", "beyond_reference"})
 """Findings of times that no such device gives: measured again, they stay."""
 
 
-def _tries_again(undecided: Sequence[JudgedCase], record: RunRecord | None) -> Line:
+def _tries_again(undecided: Sequence[JudgedCase], record: RunRecord) -> Line:
     """With what to look at where the same comes of it."""
     if any(one.case.speeds for one in undecided):
         twice = " Two speeds again? Look at what varies by call: atomics, L2, the order of tiles: "
@@ -191,13 +190,13 @@ def _tries_again(undecided: Sequence[JudgedCase], record: RunRecord | None) -> L
     blamed = {finding.code for one in undecided for finding in one.case.disqualifying}
     if blamed & {"throttled", "clock_change", "drift"}:
         return (" tries again. Again? ", docs("Lock the clocks", "runner.md#4-clocks"), ".")
-    if record is not None and formatting.on_cpu(record.environment.device):
+    if formatting.on_cpu(record.environment.device):
         return (" tries again, best while nothing else runs there.",)
     return (" tries again.",)
 
 
 def _argument(gpu: GpuReport, one: JudgedCase | None) -> str:
-    return correctness.argument(gpu.record, one.case.card, one.case.id) if gpu.record and one else ""
+    return correctness.argument(gpu.record, one.case.card, one.case.id) if one else ""
 
 
 def _again(gpu: GpuReport, cases: Sequence[str], places: Links) -> Line:

@@ -109,8 +109,6 @@ def _top(gpus: Sequence[GpuReport], places: Links) -> Line:
 def _cases(gpu: GpuReport, label: str, gates: Gates) -> Iterator[PageCase]:
     """Every judged case of a GPU, and every profiled one beside those, such as of a run that only profiles."""
     record = gpu.record
-    if record is None:
-        return
     timed = {case.key: case for case in timed_cases(record)}
     profiles = {both.key: both for both in both_sides(record)}
     spots = {key: {one.side: one.hot_spots for one in record.profile if one.key == key} for key in profiles}

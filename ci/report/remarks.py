@@ -22,7 +22,7 @@ def accepted(gpus: Sequence[GpuReport], decision: Decision) -> tuple[Line, ...]:
     """A line for each person and reason, and one for what nobody accepted."""
     names: dict[CaseKey, Piece] = {}
     for gpu in gpus:
-        names |= formatting.names(gpu.record.cases, gpu.record.cards) if gpu.record else {}
+        names |= formatting.names(gpu.record.cases, gpu.record.cards)
     everywhere = " on every GPU" if len(gpus) > 1 else ""
     lines: list[Line] = []
     for by, reason in dict.fromkeys((one.by, one.reason) for one in decision.accepted):
@@ -178,4 +178,4 @@ def compiler_warning_sections(gpus: Sequence[GpuReport]) -> tuple[Section, ...]:
 
 
 def _new_warnings(gpus: Sequence[GpuReport]) -> Iterator[static.NewWarnings]:
-    return (news for gpu in gpus if gpu.record is not None for news in static.new_warnings(gpu.record, gpu.changed))
+    return (news for gpu in gpus for news in static.new_warnings(gpu.record, gpu.changed))

@@ -78,8 +78,7 @@ def results(gpus: Sequence[GpuReport], run: Run) -> tuple[Block, ...]:
     blocks: list[Block] = [Paragraph(("Of ", formatting.commit(run.head_sha, "the head"), *base, note))]
     known = False
     for gpu in gpus:
-        judged = gpu.record is not None and gpu.verdict is not None and not gpu.is_wrong
-        section = statistics(gpu.cases, gpu.record.cards) if judged and gpu.record else None
+        section = statistics(gpu.cases, gpu.record.cards)
         found = next((block for block in section.blocks if isinstance(block, Table)), None) if section else None
         if found is None:
             blocks.append(Paragraph(("On ", Code(gpu.label), " no case was compared, or a result is wrong.")))
@@ -184,8 +183,6 @@ def _launch(one: Timing, side: Side) -> LaunchShare:
 def ladder_of(gpu: GpuReport) -> tuple[Ladder, str, str] | None:
     """What of this GPU's cases is a ladder, each beside its reference; no case whose times prove nothing. With its
     title: "Sizes", and of which card where there are several; and what its reference is called."""
-    if gpu.record is None:
-        return None
     axes = {case.key: case.axes for case in gpu.record.cases}
     cases = [one.case for one in gpu.cases if reference.times(one.case) is not None]
     sized = (

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from kernelgate.bench.record import Run
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Fault
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.gpu import Failure, GpuReport, of_failure, of_record
@@ -50,7 +51,7 @@ MIXES = st.tuples(
 def part(label: str, mix: Mix) -> GpuReport:
     name, fault, blockers, contradicted, missing = mix
     if fault is not None:
-        return of_failure(label, Failure(fault, "It broke."))
+        return of_failure(label, Failure(fault, "It broke."), Run())
     made = of_record(label, MADE[name].record, MADE[name].verdict, Policy())
     blocked = (*made.evidence.blockers, *blockers)
     held = replace(made.evidence, blockers=blocked, contradicted=contradicted, missing=missing)

@@ -445,7 +445,7 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "profile_and_resources": _static,
 }
 
-_RUN = Run(base_sha=BASE_SHA, head_sha=HEAD_SHA)
+COMMITS = Run(base_sha=BASE_SHA, head_sha=HEAD_SHA)
 
 FAILURES: dict[str, Failure] = {
     "does_not_compile": Failure(
@@ -453,17 +453,16 @@ FAILURES: dict[str, Failure] = {
         'csrc/fa_s512_sm80.cuh:212: error: identifier "tile" is undefined',
         target="sm_89",
         log=('csrc/fa_s512_sm80.cuh(212): error: identifier "tile" is undefined', "      tile = 3;", "      ^"),
-        run=_RUN,
     ),
-    "output_failure": Failure(Fault.OUTPUT, "The head's output differs from PyTorch's in all 9 cases.", run=_RUN),
-    "runner_lost": Failure(Fault.RUNNER, "The runner lost its GPU.", run=_RUN),
-    "our_own_fault": Failure(Fault.OURS, "The record run.json could not be read.", run=_RUN),
+    "output_failure": Failure(Fault.OUTPUT, "The head's output differs from PyTorch's in all 9 cases."),
+    "runner_lost": Failure(Fault.RUNNER, "The runner lost its GPU."),
+    "our_own_fault": Failure(Fault.OURS, "The record run.json could not be read."),
 }
 
 
-def failure_reported(failure: Failure) -> BuiltReport:
+def failure_reported(failure: Failure, run: Run = COMMITS) -> BuiltReport:
     """The report where nothing could be measured."""
-    return of_part(of_failure("", failure), Policy())
+    return of_part(of_failure("", failure, run), Policy())
 
 
 def reports() -> dict[str, Report]:

@@ -113,7 +113,7 @@ def hostile_reported(text: str) -> dict[str, BuiltReport]:
         results=(FuzzResult(id=text, seed=12345678, passed=False, message=text, repeat=text),),
     )
     unnamed = FuzzResult(id=text, seed=1, axes={text: text}, passed=False, max_abs_error=1.0)
-    failure = Failure(Fault.BUILD, text, target=text, log=(text, text), run=run.run)
+    failure = Failure(Fault.BUILD, text, target=text, log=(text, text))
     policy = Policy()
     return {
         "slower": of_verdict(run, judge(Outcome.REGRESSED, *blocked), policy, stored),
@@ -125,7 +125,7 @@ def hostile_reported(text: str) -> dict[str, BuiltReport]:
             judge(Outcome.INCONCLUSIVE),
             policy,
         ),
-        **{fault.value: failure_reported(replace(failure, fault=fault)) for fault in Fault},
+        **{fault.value: failure_reported(replace(failure, fault=fault), run.run) for fault in Fault},
     }
 
 

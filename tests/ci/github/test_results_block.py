@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.github import description
 from kernelgate.ci.github.description import BEGIN, describe, filled, split
@@ -91,7 +92,7 @@ def test_there_are_never_too_many_cases() -> None:
     text = render.blocks(results([one], record.run))
     assert text.count("case_") == MAX_ROWS
     assert f"{250 - MAX_ROWS} more cases are in the comment." in text
-    both = render.blocks(results([one, GpuReport(GpuEvidence("h100"))], record.run))
+    both = render.blocks(results([one, GpuReport(GpuEvidence("h100"), RunRecord())], record.run))
     assert "On `h100` no case was compared, or a result is wrong." in both
     assert "On `l4`:" in both
     assert len(both) < 10_000

@@ -81,7 +81,6 @@ def sampled(*sides: Side, change: Callable[[HotSpots], HotSpots] = lambda spots:
 def untimed(*sides: Side) -> BuiltReport:
     """What `kernelgate profile --record` leaves by itself: nothing was timed."""
     timed = sampled(*sides).gpus[0].record
-    assert timed is not None
     return reported(timed.model_copy(update={"cases": (), "processes": (), "checks": ()}), POLICY)
 
 
@@ -141,7 +140,7 @@ def _everything() -> BuiltReport:
 
 
 def lost(label: str) -> GpuReport:
-    return of_failure(label, Failure(Fault.RUNNER, "the GPU is gone"))
+    return of_failure(label, Failure(Fault.RUNNER, "the GPU is gone"), Run())
 
 
 def _named(words: str) -> BuiltReport:

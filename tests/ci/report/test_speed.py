@@ -85,4 +85,6 @@ def test_a_ladder_has_its_diagnosis_and_a_few_sizes_are_none() -> None:
     (section,) = speed.ladder_sections(ladder_part(6))
     (said,) = [block for block in section.blocks if isinstance(block, Paragraph)]
     assert "".join(map(str, said.line)).startswith("Fast at the smallest size, at S=32 1.2× as fast as the reference")
-    assert speed.ladder_sections(ladder_part(4)) == speed.ladder_sections(GpuReport(GpuEvidence("l4"))) == ()
+    assert (
+        speed.ladder_sections(ladder_part(4)) == speed.ladder_sections(GpuReport(GpuEvidence("l4"), RunRecord())) == ()
+    )

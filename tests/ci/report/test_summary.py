@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,9 @@ from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.gate import Fault, decide
 from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.report import gpu
 from kernelgate.ci.report.build import build, reported
-from kernelgate.ci.report.gpu import Failure, of_record
-from kernelgate.ci.report.gpu import of_failure as part_of_failure
+from kernelgate.ci.report.gpu import Failure, GpuReport
 from kernelgate.ci.report.links import Links
 from tests.ci.mixes import MADE
 from tests.ci.records import paired_record
@@ -28,17 +27,17 @@ ON_GITHUB = Links(REPOSITORY, f"{REPOSITORY}/pull/7", f"{REPOSITORY}/page", f"{R
 DIFF = f"[the diff]({REPOSITORY}/compare/{BASE_SHA}..{HEAD_SHA})"
 
 
-def comment(name: str, blockers: tuple[Any, ...] = (), claims: tuple[str, ...] = (), **facts: Any) -> str:
-    made = MADE[name]
-    part = of_record("l4", made.record, made.verdict, Policy())
-    found = replace(part.evidence, blockers=(*part.evidence.blockers, *blockers), contradicted=claims)
-    return render.comment(build([part], decide([found], **facts), Policy(), places=ON_GITHUB))
+def of_part(part: GpuReport, **facts: Any) -> str:
+    return render.comment(build([part], decide([part.evidence], **facts), Policy(), places=ON_GITHUB))
+
+
+def comment(name: str, **facts: Any) -> str:
+    return of_part(gpu.of_record("l4", MADE[name].record, MADE[name].verdict, Policy()), **facts)
 
 
 def of_failure(fault: Fault, message: str = "it broke") -> str:
-    failure = Failure(fault, message, target="sm_89", run=Run(base_sha=BASE_SHA, head_sha=HEAD_SHA))
-    part = part_of_failure("l4", failure)
-    return render.comment(build([part], decide([part.evidence]), Policy(), places=ON_GITHUB))
+    run = Run(base_sha=BASE_SHA, head_sha=HEAD_SHA)
+    return of_part(gpu.of_failure("l4", Failure(fault, message, target="sm_89"), run))
 
 
 def step(text: str) -> str:
