@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.explain.metrics import METRICS, SECTION_METRICS, STALL_PREFIX, STALLS, stall_counter
+from kernelgate.bench.explain.metrics import METRICS
 from kernelgate.bench.record import MAX_HOT_INSTRUCTIONS, MAX_HOT_LINES, MAX_HOT_TEXT, HotInstruction, HotLine, HotSpots
 from kernelgate.bench.system import isolation
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerFailedError, WorkerProcess
@@ -169,13 +169,10 @@ def _number(metric: Any) -> float | None:
 
 def _figures(value: Callable[[str], float | None]) -> dict[str, float]:
     figures: dict[str, float] = {}
-    for metric in (*METRICS, *SECTION_METRICS):
+    for metric in METRICS.values():
         numbers = map(value, metric.counters)
         if (number := next((one for one in numbers if one is not None), None)) is not None:
             figures[metric.key] = number * metric.scale
-    for reason in STALLS:
-        if (cycles := value(stall_counter(reason))) is not None:
-            figures[STALL_PREFIX + reason] = cycles
     _add(figures, "bank_conflicts", "conflicts_ld", "conflicts_st")
     _add(figures, "local_instructions", "local_loads", "local_stores")
     _add(figures, "shared_bytes", "static_shared_bytes", "dynamic_shared_bytes")

@@ -153,22 +153,6 @@ _MOVED = {
     "sectors_per_request": "{more} sectors moved for each access of global memory, {sides}",
 }
 """Of other figures, how many there are, or how long warps wait."""
-_WAITS = {
-    "stall_long_scoreboard": "for L1, L2 or DRAM (long scoreboard)",
-    "stall_lg_throttle": "for the queue of global and local memory",
-    "stall_short_scoreboard": "for shared memory or special functions (short scoreboard)",
-    "stall_mio_throttle": "for the queue of shared memory and special functions",
-    "stall_barrier": "at barriers",
-    "stall_wait": "of fixed latency",
-    "stall_math_pipe_throttle": "for a busy math pipe",
-    "stall_not_selected": "for other warps' turns to issue",
-    "stall_no_instruction": "for the next instruction (instruction cache)",
-    "stall_gmma": "for warpgroup matrix operations",
-    "stall_drain": "for stores on their way",
-    "stall_dispatch_stall": "for the dispatcher",
-    "stall_branch_resolving": "for branches",
-    "stall_imc_miss": "for the constant cache",
-}
 
 
 def sentences(found: Budget) -> tuple[str, ...]:
@@ -222,7 +206,7 @@ def _moved(one: Contribution) -> str:
     ratio = one.after / one.before if one.before else 0.0
     words = f"{{more}} {metrics.label(key)}, {{sides}}"
     if metrics.is_stall(key):
-        waits = _WAITS.get(key, f"({metrics.label(key)})")
+        waits = (key in metrics.METRICS and metrics.METRICS[key].waits) or f"({metrics.label(key)})"
         words = f"{'longer' if costs else 'shorter'} waits {waits}, {{sides}} an instruction"
     percent = f"{100 * abs(ratio - 1):.1f}% {'more' if ratio > 1 else 'fewer'}"
     return _MOVED.get(key, words).format(

@@ -303,5 +303,6 @@ def _share(share: SampleShare, stall: str | None, side: str) -> tuple[Markup, st
     bar = drawing.tag(
         "svg", filled, class_="share", viewBox="0 0 100 8", preserveAspectRatio="none", aria_hidden="true"
     )
-    words = metrics.STALLS.get(stall, stall.replace("_", " ")).partition(" (")[0] if stall is not None else ""
+    known = metrics.STALLS.get(stall or "")
+    words = known.label.partition(" (")[0] if known else (stall or "").replace("_", " ").partition(" (")[0]
     return bar, shown, visible(words, 40)

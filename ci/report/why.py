@@ -266,7 +266,7 @@ def _texts(profiles: Sequence[Profile]) -> Iterator[tuple[Piece, ...]]:
 
 
 def _is_known(key: str) -> bool:
-    return key in metrics.BY_KEY or key in metrics.DERIVED or metrics.is_stall(key)
+    return key in metrics.METRICS or metrics.is_stall(key)
 
 
 def _moved(old: float | None, new: float | None) -> str:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from kernelgate.bench.core.documentation import page
 from kernelgate.bench.explain import ncu_reader, nsight
-from kernelgate.bench.explain.metrics import BY_KEY, STALLS
+from kernelgate.bench.explain.metrics import METRICS
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.record import Profile
 from kernelgate.ci.commands import cli, measure
@@ -183,7 +183,7 @@ def test_roofline_of_a_copy_and_of_matrix_products() -> None:
     assert attention.roofline.achieved_flops == pytest.approx(flops / 62.66e-6, rel=0.1)  # and the softmax's
 
 
-FIGURES = [*BY_KEY, *(f"stall_{reason}" for reason in STALLS), "bank_conflicts", "local_instructions", "shared_bytes"]
+FIGURES = list(METRICS)
 
 
 @settings(max_examples=200)
