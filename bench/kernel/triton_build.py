@@ -10,6 +10,7 @@ import json
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -74,10 +75,8 @@ class CompileRequest(Message):
     """Timed ones first, so that what they launch is known as theirs."""
     target: str | None = None
     """Such as "sm_90"; for None nothing is compiled."""
-    share: int = 0
-    """Which of the processes this is that compile the timed cases together: each takes its share of what
-    @triton.autotune chooses from."""
-    shares: int = 1
+    turn: float = 0.0
+    """With which of what @triton.autotune chooses from it begins, as a share of them."""
 
 
 class PackageKernel(Message):
@@ -101,7 +100,7 @@ class PackageKernel(Message):
 
 
 class Compiled(Message):
-    """What there is to say anew: reports are added up."""
+    """What there is to say: reports of a process and of its cases are added up."""
 
     operators: frozenset[str] = frozenset()
     """What the package registered with torch, as "my_ops::scale": sides that share one cannot share a process."""
@@ -109,8 +108,9 @@ class Compiled(Message):
     """The installed modules that importing the package imports, in that order."""
     kernels: tuple[PackageKernel, ...] = ()
     launched: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """By target and timed case, as "sm_90/ID", all that its call launches: folders of the cache. A case is not there
-    where what it launches may depend on more than the build sees."""
+    """By target and timed case, as "sm_90/ID", all that its call launches: folders of the cache, each once, for how
+    often and in which order its Python decides, which is compared, too. A case is not there where what it launches may
+    depend on more than the build sees."""
     skipped: dict[str, str] = Field(default_factory=dict)
     """What stopped the call of a case, whose kernels are not in the cache, by its id: "my_kernels/swiglu.py:12: …"."""
     error: str | None = None
@@ -181,8 +181,8 @@ def compile_package(
     deadline = time.monotonic() + limits.total_s
     reports: list[Compiled] = []
     shares = _shares(request, targets)
-    told = track(f"compile {request.package} of {of}", len(shares), alike=False, limit_s=limits.total_s)
-    with told as advance, ExitStack() as stack:
+    progress = track(f"compile {request.package} of {of}", len(shares), alike=False, limit_s=limits.total_s)
+    with progress as advance, ExitStack() as stack:
         apart = isolation.of_sources().writing(request.library)
         workers = [stack.enter_context(WorkerProcess(WORKER, apart=apart)) for _ in shares]
         for share, worker in zip(shares, workers, strict=True):
@@ -206,52 +206,36 @@ def compile_package(
                 if report.done:
                     break
             advance(", ".join(dict.fromkeys(str(one.target) for one in shares[at + 1 :])))
-    finish(request.library / CACHE)
     order = {case.id: at for at, case in enumerate(request.cases)}
     kernels = sorted((kernel for report in reports for kernel in report.kernels), key=lambda one: order[one.case])
+    told = Counter(name for report in reports for name in report.launched)
     return Compiled(
         operators=frozenset(name for report in reports for name in report.operators),
         imports=tuple(dict.fromkeys(name for report in reports for name in report.imports)),
         kernels=_named(kernels),
-        launched=_together(reports, shares),
+        launched={
+            name: entries
+            for report in reports
+            for name, entries in report.launched.items()
+            if told[name] * len(targets) == len(shares)  # by every process of its target
+        },
         skipped=dict(pair for report in reports for pair in report.skipped.items()),
     )
 
 
 def _shares(request: CompileRequest, targets: Sequence[str | None]) -> list[CompileRequest]:
-    """What each process compiles. Each imports the package anew, so that it takes a few cores to be worth it."""
+    """What each process compiles. All of a target call every timed case, each beginning with another one and with other
+    configurations: whoever comes second finds a kernel in the cache. Each imports the package anew, so that it takes a
+    few cores to be worth it."""
     most = max(1, min(MOST_SHARES, (os.cpu_count() or 1) // CORES_A_SHARE, len(request.cases)))
+    parts = most if any(targets) else 1
     timed, fuzzed = ([one for one in request.cases if one.timed is kind] for kind in (True, False))
+    cases = [(*timed[at:], *timed[:at], *fuzzed[at::parts]) for at in range(parts)]
     return [
-        request.model_copy(
-            update={
-                "target": target,
-                # Each begins with another one, so that what has no configurations is compiled once, too: whoever comes
-                # second finds it in the cache.
-                "cases": (*timed[at:], *timed[:at], *fuzzed[at::parts]),
-                "share": at,
-                "shares": parts,
-            }
-        )
+        request.model_copy(update={"target": target, "cases": cases[at], "turn": at / parts})
         for target in targets
-        for parts in (most if target else 1,)
         for at in range(parts)
     ]
-
-
-def _together(reports: Iterable[Compiled], shares: Sequence[CompileRequest]) -> dict[str, tuple[str, ...]]:
-    """What all processes of a target tell of a timed case, each once. How often and in which order a call launches them
-    its Python decides, which is compared, too."""
-    found: dict[str, list[tuple[str, ...]]] = {}
-    for report in reports:
-        for launched, entries in report.launched.items():
-            found.setdefault(launched, []).append(entries)
-    needed = {one.target: one.shares for one in shares}
-    return {
-        launched: tuple(sorted(set(chain.from_iterable(parts))))
-        for launched, parts in found.items()
-        if len(parts) == needed[launched.partition("/")[0]]
-    }
 
 
 def _named(kernels: Iterable[PackageKernel]) -> tuple[PackageKernel, ...]:
@@ -321,13 +305,6 @@ def _launched(entry: Path) -> list[object]:
     [cubin] = entry.glob("*.cubin")
     told = json.loads(cubin.with_suffix(".json").read_bytes())
     return [elf.digest([cubin.read_bytes()], machine_code.NO_CODE), {**told, "hash": None}]
-
-
-def finish(cache: Path) -> None:
-    """Has Triton's lists of what belongs to a kernel name its files by name, not by absolute paths: to be carried."""
-    for listing in cache.glob("*/__grp__*.json"):
-        names = json.loads(listing.read_bytes())["child_paths"]
-        listing.write_text(json.dumps({"child_paths": {name: name for name in names}}), encoding="utf-8")
 
 
 def facts(cache: Path, kernels: Iterable[PackageKernel]) -> MachineCode:

@@ -63,7 +63,8 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
     # With these Triton compiles nothing, or keeps it elsewhere; torch.compile would compile for the CPU.
     for name in ("INTERPRET", "ALWAYS_COMPILE", "CACHE_MANAGER", "KERNEL_DUMP", "KERNEL_OVERRIDE"):
         os.environ.pop(f"TRITON_{name}", None)
-    os.environ |= {"TRITON_CACHE_DIR": str(request.library / CACHE), "TRITON_STORE_BINARY_ONLY": "1"}
+    # Its lists of what belongs to a kernel name files below its cache: the same for every build, too.
+    os.environ |= {"TRITON_CACHE_DIR": f"{SOURCES}/../{CACHE}", "TRITON_STORE_BINARY_ONLY": "1"}
     os.environ |= {"TORCH_COMPILE_DISABLE": "1"}
     os.dup2(os.open(folder, os.O_DIRECTORY), int(SOURCES.name), inheritable=False)
     faulthandler.enable()
@@ -90,22 +91,24 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
     # Where there is nothing to compile, a call would compute on the CPU what is meant for a GPU.
     if not request.target or not any(b"triton" in path.read_bytes() for path in folder.rglob("*.py")):
         return Compiled(operators=operators(), done=True)
-    launches = _Launches(request, leader)
+    launches = _Launches(request)
     for case in request.cases:
         leader.send(Doing(doing=case.id))
+        skipped: dict[str, str] = {}
         try:
             with launches.of(case), watch() if case.timed else nullcontext():
                 call(kernel, package, CaseAxes(case.axes))
-            if case.timed and not UNFORESEEN:
-                launches.done[f"{request.target}/{case.id}"] = tuple(launches.entries)
         except (Exception, SystemExit) as error:
             failed = launches.failure_behind(error)
             if failed and case.timed:
                 return Compiled(error=failed)
             place = loading.place(error, SOURCES, request.card.parent)
-            why = failed or _said(place, f"{type(error).__name__}: {_short(str(error))}")
-            leader.send(Compiled(skipped={case.id: why}))
-    return Compiled(operators=operators(), launched=launches.done, done=True)
+            skipped[case.id] = failed or _said(place, f"{type(error).__name__}: {_short(str(error))}")
+        known = case.timed and not skipped and not UNFORESEEN
+        entries = tuple(sorted({one.entry for one in launches.made}))
+        launched = {f"{request.target}/{case.id}": entries} if known else {}
+        leader.send(Compiled(kernels=tuple(launches.made), launched=launched, skipped=skipped))
+    return Compiled(operators=operators(), done=True)
 
 
 UNFORESEEN: set[str] = set()
@@ -149,17 +152,15 @@ class _Asked:
 
 
 class _Launches:
-    """From when it is made, `kernel[grid](…)` compiles in this process. Each kernel is told of once."""
+    """From when it is made, `kernel[grid](…)` compiles in this process."""
 
-    def __init__(self, request: CompileRequest, leader: Leader) -> None:
+    def __init__(self, request: CompileRequest) -> None:
         from triton.runtime.jit import JITFunction
 
-        self._target, self._leader = str(request.target), leader
-        self._share = request.share, request.shares
+        self._request = request
         self._failures: list[tuple[BaseException, Any]] = []  # of the present case; a launcher may have caught some
-        self._told: set[str] = set()  # entries of the cache, of a timed case with its id: the first one names a kernel
-        self.entries: list[str] = []
-        self.done: dict[str, tuple[str, ...]] = {}
+        self.made: list[PackageKernel] = []
+        """By the present case's launches."""
         launch = JITFunction.run
 
         def compile_instead(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:  # noqa: ARG001
@@ -171,7 +172,7 @@ class _Launches:
             if compiled is None:
                 UNFORESEEN.add(kernel.__name__)
             else:
-                self._tell(kernel.__name__, compiled)
+                self._note(kernel.__name__, compiled)
             return compiled
 
         JITFunction.run = compile_instead
@@ -181,10 +182,10 @@ class _Launches:
         is fuzzed."""
         self._case, self._config = case, None
         self._failures.clear()
-        self.entries.clear()
+        self.made.clear()
         self._begin = os.fstat(2).st_size
         if case.timed:
-            return triton_runtime.every_config(partial(setattr, self, "_config"), *self._share)
+            return triton_runtime.every_config(partial(setattr, self, "_config"), self._request.turn)
         return triton_runtime.one_config(case.id)
 
     def failure_behind(self, error: BaseException | None) -> str | None:
@@ -196,27 +197,21 @@ class _Launches:
             error = error.__cause__ or error.__context__
         return None
 
-    def _tell(self, function: str, compiled: Any) -> None:
-        file, case = Path(next(iter(compiled.metadata_group.values()))), self._case
-        entry = file.parent.name
-        if self._config or not self._share[0]:  # what has no choice, each process compiles, and the first one tells of
-            self.entries.append(entry)
-        told = f"{entry}/{case.id}" if case.timed else entry
-        if told in self._told:
-            return
-        self._told |= {entry, told}
-        made = PackageKernel(
-            name=f"{function}[{self._config}]" if case.timed and self._config else function,
-            function=file.name.partition(".")[0],
-            target=self._target,
-            entry=entry,
-            case=case.id,
-            timed=case.timed,
-            config=self._config,
-            shared_bytes=compiled.metadata.shared,
-            threads=32 * compiled.metadata.num_warps,
+    def _note(self, function: str, compiled: Any) -> None:
+        file = Path(next(iter(compiled.metadata_group.values())))
+        self.made.append(
+            PackageKernel(
+                name=f"{function}[{self._config}]" if self._config else function,
+                function=file.name.partition(".")[0],
+                target=str(self._request.target),
+                entry=file.parent.name,
+                case=self._case.id,
+                timed=self._case.timed,
+                config=self._config,
+                shared_bytes=compiled.metadata.shared,
+                threads=32 * compiled.metadata.num_warps,
+            )
         )
-        self._leader.send(Compiled(kernels=(made,)))
 
 
 def _said(place: str, text: str) -> str:
@@ -322,26 +317,63 @@ def _at(function: Any, line: int) -> str:
 def pretend(target: Target, alias: str) -> None:
     """From now on this process sees one GPU of the target's compute capability. `alias`: the package's name in
     sys.modules."""
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime import driver
+
     # The first GPU in the table with this compute capability, or the one that comes before it.
-    major, minor = target[:2]
+    capability = target[:2]
     models = {archs.target(one.limits.target.removeprefix("sm_"))[:2]: one for one in (*hardware.GPUS.values(),)[::-1]}
-    model = models[max((one for one in models if one <= (major, minor)), default=min(models))]
-    properties = SimpleNamespace(
-        name=f"NVIDIA {model.name}",
-        major=major,
-        minor=minor,
-        multi_processor_count=model.sm_count,
-        total_memory=80 * 2**30,
-        warp_size=32,
-        max_threads_per_multi_processor=32 * model.limits.warps,
-        regs_per_multiprocessor=model.limits.registers,
-        shared_memory_per_block=48 * 1024,
-        shared_memory_per_block_optin=model.limits.block_shared_bytes,
-        shared_memory_per_multiprocessor=model.limits.shared_bytes,
-        L2_cache_size=int(model.l2_bytes),
+    model = models[max((one for one in models if one <= capability), default=min(models))]
+    limits = model.limits
+    properties = _Asked(
+        {  # by torch's names, and by Triton's
+            "name": f"NVIDIA {model.name}",
+            "major": capability[0],
+            "minor": capability[1],
+            **dict.fromkeys(("multi_processor_count", "multiprocessor_count"), model.sm_count),
+            **dict.fromkeys(("regs_per_multiprocessor", "max_num_regs"), limits.registers),
+            **dict.fromkeys(("shared_memory_per_block_optin", "max_shared_mem"), limits.block_shared_bytes),
+            **dict.fromkeys(("warp_size", "warpSize"), 32),
+            "shared_memory_per_block": 48 * 1024,
+            "shared_memory_per_multiprocessor": limits.shared_bytes,
+            "max_threads_per_multi_processor": 32 * limits.warps,
+            "total_memory": 80 * 2**30,
+            "L2_cache_size": int(model.l2_bytes),
+            "sm_clock_rate": 1_500_000,
+            "mem_clock_rate": 2_500_000,
+            "mem_bus_width": 5120,
+        }
     )
-    _replace_torch_cuda(properties)
-    _replace_triton_driver(properties)
+    nothing = ("init", "_lazy_init", "set_device", "synchronize", "empty_cache", "set_stream", "manual_seed")
+    of_torch = {
+        **dict.fromkeys(nothing),
+        **dict.fromkeys(("is_available", "is_initialized", "is_bf16_supported"), True),
+        **dict.fromkeys(("current_stream", "default_stream"), _Idle()),
+        **dict.fromkeys(("device", "device_of", "stream"), nullcontext()),  # `with torch.cuda.device(x):`
+        "device_count": 1,
+        "current_device": 0,
+        "is_current_stream_capturing": False,
+        "get_device_capability": capability,
+        "get_device_properties": properties,
+    }
+    # A loaded kernel is its module, function, registers, spills, and the most threads of a block.
+    loaded = {"get_device_properties": properties, "load_binary": (0, 0, 32, 0, 1024), "unload_module": None}
+    of_triton = {
+        "launcher_cls": lambda *_: None,
+        "get_current_target": GPUTarget("cuda", 10 * capability[0] + capability[1], 32),
+        **dict.fromkeys(("get_current_device", "get_current_stream"), 0),
+        "set_current_device": None,
+        "get_device_capability": capability,
+        "get_active_torch_device": CUDA,
+        "get_device_interface": torch.cuda,
+        "get_benchmarker": _benchmark,
+    }
+    _answer(torch.cuda, of_torch)
+    torch.cuda.get_device_name = lambda *_: properties.name
+    torch.cuda.Stream = torch.cuda.ExternalStream = torch.cuda.Event = _Idle  # type: ignore[assignment, misc]
+    torch.version.cuda = torch.version.cuda or "13.0"
+    _answer(torch.Tensor, {"record_stream": None})
+    driver.set_active(_answer(SimpleNamespace(utils=_answer(SimpleNamespace(), loaded)), of_triton))
     claims = ClaimsCuda()
     torch.library.Library.impl = _on_the_cpu(claims, alias)  # type: ignore[method-assign]
     claims.__enter__()  # type: ignore[no-untyped-call]
@@ -457,27 +489,6 @@ class _Idle:
         return 1.0
 
 
-def _replace_torch_cuda(properties: SimpleNamespace) -> None:
-    nothing = ("init", "_lazy_init", "set_device", "synchronize", "empty_cache", "set_stream", "manual_seed")
-    answers: dict[str, Any] = {
-        **dict.fromkeys(nothing),
-        **dict.fromkeys(("is_available", "is_initialized", "is_bf16_supported"), True),
-        **dict.fromkeys(("current_stream", "default_stream"), _Idle()),
-        **dict.fromkeys(("device", "device_of", "stream"), nullcontext()),  # `with torch.cuda.device(x):`
-        "device_count": 1,
-        "current_device": 0,
-        "is_current_stream_capturing": False,
-        "get_device_capability": (properties.major, properties.minor),
-        "get_device_properties": _Asked(vars(properties)),
-    }
-    _answer(torch.cuda, answers)
-    torch.cuda.get_device_name = lambda *_: answers["get_device_properties"].name
-    _answer(torch.Tensor, {"record_stream": None})
-    torch.version.cuda = torch.version.cuda or "13.0"
-    for name in ("Stream", "ExternalStream", "Event"):
-        setattr(torch.cuda, name, _Idle)
-
-
 def _answer(asked: Any, answers: Mapping[str, Any]) -> Any:
     """Gives what is asked its answers: functions of their own, for torch.compile's tables hold no function twice."""
     for name, answer in answers.items():
@@ -489,32 +500,3 @@ def _benchmark(call: Callable[[], object], *_: object, quantiles: Sequence[float
     """What measures for a tuner of the package's own: the call is made, and takes as long as any other."""
     call()
     return [1.0] * len(quantiles) if quantiles else 1.0
-
-
-def _replace_triton_driver(properties: SimpleNamespace) -> None:
-    from triton.backends.compiler import GPUTarget
-    from triton.runtime import driver
-
-    capability = properties.major, properties.minor
-    asked = {
-        "max_shared_mem": properties.shared_memory_per_block_optin,
-        "max_num_regs": properties.regs_per_multiprocessor,
-        "multiprocessor_count": properties.multi_processor_count,
-        "warpSize": properties.warp_size,
-        "sm_clock_rate": 1_500_000,
-        "mem_clock_rate": 2_500_000,
-        "mem_bus_width": 5120,
-    }
-    # A loaded kernel is its module, function, registers, spills, and the most threads of a block.
-    utils = {"get_device_properties": _Asked(asked), "load_binary": (0, 0, 32, 0, 1024), "unload_module": None}
-    answers = {
-        "launcher_cls": lambda *_: None,
-        "get_current_target": GPUTarget("cuda", 10 * capability[0] + capability[1], properties.warp_size),
-        **dict.fromkeys(("get_current_device", "get_current_stream"), 0),
-        "set_current_device": None,
-        "get_device_capability": capability,
-        "get_active_torch_device": CUDA,
-        "get_device_interface": torch.cuda,
-        "get_benchmarker": _benchmark,
-    }
-    driver.set_active(_answer(SimpleNamespace(utils=_answer(SimpleNamespace(), utils)), answers))

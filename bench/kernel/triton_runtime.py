@@ -22,7 +22,6 @@ from kernelgate.bench.build.library import CACHE
 from kernelgate.bench.system import lock
 
 VARIABLE = "TRITON_CACHE_DIR"
-Configs = Sequence[Any]
 
 
 @dataclass(frozen=True)
@@ -100,28 +99,18 @@ def describe(config: Any) -> str:
     return ", ".join(f"{name}={value}" for name, value in words.items())
 
 
-def every_config(before: Callable[[str | None], None], share: int = 0, shares: int = 1) -> AbstractContextManager[None]:
+def every_config(before: Callable[[str | None], None], turn: float = 0.0) -> AbstractContextManager[None]:
     """While the block runs, an autotuned kernel runs with each of its configurations, and measures none. `before` is
     told it; None where there is only one, and after the last. One that cannot be compiled is left out, as Triton leaves
-    it out; where none can, the first one's error is raised. `share`: of several processes, which take turns, this
-    one's; another's runs where none of its own can."""
-
-    def own_first(_: str, configs: Configs) -> tuple[Configs, int]:
-        own = configs[share::shares] if len(configs) > 1 else configs
-        return [*own, *(one for one in configs if one not in own)], len(own)
-
-    return _instead_of_tuning(own_first, before)
+    it out; where none can, the first one's error is raised. `turn`: which comes first, as a share of them: of several
+    processes each compiles others, and finds the rest in the cache."""
+    return _instead_of_tuning(lambda _, count: int(turn * count), before)
 
 
 def one_config(text: str) -> AbstractContextManager[None]:
     """While the block runs, an autotuned kernel runs with one configuration that `text` decides, or the next that can
     run: for checks, where over many texts all of them come up without the time to measure each."""
-
-    def rotated(kernel: str, configs: Configs) -> tuple[Configs, int]:
-        first = zlib.crc32(f"{text}/{kernel}".encode()) % len(configs)
-        return [*configs[first:], *configs[:first]], 1
-
-    return _instead_of_tuning(rotated, lambda _: None)
+    return _instead_of_tuning(lambda kernel, count: zlib.crc32(f"{text}/{kernel}".encode()) % count, None)
 
 
 def untuned(text: str) -> AbstractContextManager[None]:
@@ -130,11 +119,9 @@ def untuned(text: str) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _instead_of_tuning(
-    ordered: Callable[[str, Configs], tuple[Configs, int]], before: Callable[[str | None], None]
-) -> Iterator[None]:
-    """Runs a kernel, which `ordered` is told by name, with its configurations in that order: so many of them, and more
-    until one runs."""
+def _instead_of_tuning(first: Callable[[str, int], int], before: Callable[[str | None], None] | None) -> Iterator[None]:
+    """Runs a kernel with all of its configurations, or until one runs where nobody is told `before`. `first`: which one
+    it begins with, by its name and how many there are."""
     from triton.compiler.errors import CompileTimeAssertionFailure
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.errors import OutOfResources, PTXASError
@@ -142,13 +129,12 @@ def _instead_of_tuning(
     def tune(tuner: Any, *args: Any, **kwargs: Any) -> Any:
         tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))  # by these prune_configs drops some
         pruned = tuner.prune_configs(kwargs) if len(tuner.configs) > 1 else tuner.configs
-        configs, wanted = ordered(tuner.base_fn.__name__, pruned or tuner.configs)
+        configs = pruned or tuner.configs
+        at = first(tuner.base_fn.__name__, len(configs))
         results, errors = [], []
-        if not wanted:  # other processes run it; what comes next may ask for its choice
-            tuner.best_config, tuner.nargs = configs[0], None
-            return None
-        for at, config in enumerate(configs):
-            before(describe(config) if len(configs) > 1 else None)
+        for config in (*configs[at:], *configs[:at]):
+            if before:
+                before(describe(config) if len(configs) > 1 else None)
             values = config.all_kwargs()
             try:
                 if config.pre_hook is not None:
@@ -157,9 +143,10 @@ def _instead_of_tuning(
                 results.append(tuner.fn.run(*args, **kwargs, **values))
             except (OutOfResources, CompileTimeAssertionFailure, PTXASError) as error:  # not possible here, to Triton
                 errors.append(error)
-            if results and at + 1 >= wanted:
+            if results and not before:
                 break
-        before(None)
+        if before:
+            before(None)
         tuner.nargs = None
         if not results:
             raise errors[0]
