@@ -248,27 +248,16 @@ def called_by(alias: str) -> bool:
     return False
 
 
-@contextmanager
-def variables_of(alias: str) -> Iterator[set[str]]:
-    """The variables of the environment that lines of the package set or delete meanwhile."""
-    said, kind = set[str](), type(os.environ)
-    changes = {name: getattr(kind, name) for name in ("__setitem__", "__delitem__")}
+def variables_of(alias: str) -> set[str]:
+    """The variables of the environment that lines of the package set or delete from now on."""
+    said = set[str]()
 
-    def noting(change: Callable[..., None]) -> Callable[..., None]:
-        def noted(variables: Any, name: str, *value: str) -> None:
-            if called_by(alias):
-                said.add(name)
-            change(variables, name, *value)
+    def noted(event: str, about: tuple[Any, ...]) -> None:
+        if event in ("os.putenv", "os.unsetenv") and called_by(alias):
+            said.add(os.fsdecode(about[0]))
 
-        return noted
-
-    try:
-        for name, change in changes.items():
-            setattr(kind, name, noting(change))
-        yield said
-    finally:
-        for name, change in changes.items():
-            setattr(kind, name, change)
+    sys.addaudithook(noted)
+    return said
 
 
 def forget(alias: str) -> None:

@@ -73,9 +73,8 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
     operators = watch_operators(alias, folder)
     try:
         kernel = loading.load(request.card)
-        before = set(sys.modules)
-        with loading.variables_of(alias) as variables:
-            package = loading.load_package(SOURCES, request.package, SIDE, importer=type(kernel).__module__)
+        before, variables = set(sys.modules), loading.variables_of(alias)
+        package = loading.load_package(SOURCES, request.package, SIDE, importer=type(kernel).__module__)
     except KernelgateError as error:
         why = _said(error.place, error.text) if isinstance(error, PackageImportError) else str(error)
         cause = error.__cause__
