@@ -68,7 +68,7 @@ def build(sources: Sources, sha: str | None, *, namespace: str | None = None, li
     chosen = _targets(sources, tools)
     variables = tuple((name, os.environ[name]) for name in COMPILER_VARIABLES if name in os.environ)
     how = Recipe(sources.for_targets(chosen), chosen, tools, namespace, variables)
-    return cache.cached(how.key, lambda work: _compile(how, work, sha, limits)).of_commit(sha)
+    return cache.cached(how.key, lambda work: _compile(how, work, sha, limits)).of(sources.card, sha)
 
 
 def describe(built: Library) -> str:
@@ -180,7 +180,7 @@ def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) 
     start = time.monotonic()
     unfinished = [*recipe.units, LIBRARY]
     log.parent.mkdir(parents=True, exist_ok=True)
-    output = CompilerOutput(recipe.sources.files.keys(), recipe.namespace, recipe.sources.card)
+    output = CompilerOutput(recipe.sources.files.keys(), recipe.namespace)
     label = f"compile {_subject(recipe.sources.card, sha, [*map(sm, recipe.targets)])}"
     told = track(label, len(unfinished), alike=False, limit_s=limits.total_s)
     with log.open("w", encoding="utf-8") as file, told as advance:
@@ -254,7 +254,7 @@ def _check_machine(recipe: Recipe, tree: Path, limits: TimeLimits) -> None:
     empty = tree.parent / "empty" / TREE
     plain = recipe.without_contents()
     _write_sources(plain, empty)
-    output = CompilerOutput(plain.sources.files.keys(), "", "")
+    output = CompilerOutput(plain.sources.files.keys(), "")
     with suppress(TimeoutError):
         if _ninja(plain, empty, limits, output.read, lambda _: None) == 0 and (empty / LIBRARY).is_file():
             return

@@ -73,7 +73,7 @@ def run_command(
     versions = [tools.torch.version, tools.gxx_version, tools.cuda and tools.cuda.version]
     decisive = {
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())},
-        "card": [card, spec.line, spec.package],
+        "command": [spec.line, spec.package],
         "python": [interpreter.installed().words, *versions],
         "targets": asked,
         "environment": sorted((name, os.environ[name]) for name in COMPILER_VARIABLES if name in os.environ),
@@ -102,7 +102,7 @@ def run_command(
             facts_missing="the project's own build does not say what it compiled",
         )
 
-    return cache.cached(key, make).of_commit(sha)
+    return cache.cached(key, make).of(card, sha)
 
 
 def _environment(work: Path, tools: Toolchain, targets: str) -> dict[str, str]:

@@ -46,6 +46,8 @@ WARNING = re.compile(
 # ptxas warning : …    ptxas /tmp/x.ptx, line 21; warning : …    nvlink warning : …
 CUDA_WARNING = re.compile(r"(?P<tool>ptxas|nvlink)\b.*?\bwarning\s*: (?P<text>.+)")
 MAX_WARNINGS_READ = 10_000
+NUMBER = re.compile(r"_[0-9a-f]{12}$")
+"""At the end of a namespace, another one for each build."""
 
 # What a compiler says that broke down, or whoever started it; an author's words are in quotes, or behind a place.
 BROKEN = re.compile(
@@ -99,9 +101,7 @@ class CompilerOutput:
     files: Collection[str]
     """The sources: what stands in other files is not theirs."""
     namespace: str
-    """Of the operators, which is another one for each build, …"""
-    card: str
-    """… so that warnings name the card in its place, and those of two commits can be compared."""
+    """Of the operators; warnings leave its NUMBER out, so that those of two commits can be compared."""
     _step: str = ""
     """That ended last."""
     _failed: str = ""
@@ -142,7 +142,7 @@ class CompilerOutput:
 
     def _warn(self, file: str, line: int, text: str) -> None:
         if file in self.files and len(self._warnings) < MAX_WARNINGS_READ:
-            self._warnings.add((file, line, text.replace(self.namespace, self.card)[:MAX_WARNING]))
+            self._warnings.add((file, line, text.replace(self.namespace, NUMBER.sub("", self.namespace))[:MAX_WARNING]))
 
     def _read_failed_step(self, line: str) -> None:
         linked = LINKER_OBJECT.match(line)

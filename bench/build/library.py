@@ -45,7 +45,7 @@ class Manifest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     card: Annotated[str, Field(pattern=r"^[\w.-][\w. -]*$")]
-    """The name of the card that it is of, and of a file."""
+    """The name of the card that it is of, and of a file; in the cache, of the first card that named the build."""
     kind: Literal["extension", "package"] = "extension"
     binding: Binding = "torch"
     """How an extension is called; of what the project built itself "installed"."""
@@ -104,9 +104,9 @@ class Library:
         """The commit's own card; None in the cache, which knows contents alone."""
         return self.card_file or (card_in(self.folder, self.manifest) if self.manifest.card_sha256 else None)
 
-    def of_commit(self, sha: str | None) -> Library:
-        """The same, said to be of a commit: a cache knows contents alone."""
-        return replace(self, manifest=self.manifest.model_copy(update={"sha": sha}))
+    def of(self, card: str, sha: str | None) -> Library:
+        """The same, said to be of a card and a commit: a cache knows contents alone, and cards may share a build."""
+        return replace(self, manifest=self.manifest.model_copy(update={"card": card, "sha": sha}))
 
     def same_as(self, other: Library) -> bool:
         """Whether nothing that is measured differs: the Python, the card, and the sources with their recipe, or their

@@ -74,7 +74,6 @@ class Recipe:
         cuda = self.toolchain.cuda if self.targets else None
         parts = {
             "files": {name: hashlib.sha256(data).hexdigest() for name, data in self.sources.files.items()},
-            "card": self.sources.card,
             "commands": self._commands([], "g++", self.fixed_namespace or ""),
             "environment": self.environment,
             "compilers": [self.toolchain.gxx_version, cuda and cuda.version],
@@ -88,8 +87,7 @@ class Recipe:
 
     @property
     def namespace(self) -> str:
-        card = re.sub(r"\W|^(?=\d)", "_", self.sources.card)  # a file's name may be what no name in C++ is
-        return self.fixed_namespace or f"{card}_{self.key[:12]}"
+        return self.fixed_namespace or f"kernel_{self.key[:12]}"  # several cards may name one build
 
     @property
     def ninja_file(self) -> str:

@@ -170,7 +170,7 @@ def build_package(
             code=_code(work / CACHE, made) if follows else {},
         )
 
-    return build_cache.cached(key, make).of_commit(sha)
+    return build_cache.cached(key, make).of(card.name, sha)
 
 
 def compile_package(

@@ -49,7 +49,7 @@ def test_sources_become_a_library_that_can_be_loaded(tree: Path, cache: Path) ->
     assert manifest.seconds > 0
     dll = loaded(built)
     assert dll.the_answer() == 42
-    assert dll.the_namespace().decode() == manifest.namespace == f"{CARD}_{manifest.key[:12]}"
+    assert dll.the_namespace().decode() == manifest.namespace == f"kernel_{manifest.key[:12]}"
     assert dll.the_targets() == b""
     assert sorted(path.name for path in cache.iterdir()) == sorted([manifest.key, "building", "locks", "logs"])
     assert not list((cache / "building").iterdir())

@@ -58,9 +58,9 @@ FILES = {
 """The commit's files."""
 
 
-def read(log: str, files: Collection[str] = FILES, namespace: str = "", card: str = "") -> CompilerOutput:
+def read(log: str, files: Collection[str] = FILES, namespace: str = "") -> CompilerOutput:
     """What ninja printed, line by line."""
-    search = CompilerOutput(files, namespace, card)
+    search = CompilerOutput(files, namespace)
     for line in log.splitlines():
         search.read(line)
     return search
@@ -258,7 +258,7 @@ nvcc warning : Support for offline compilation is deprecated
 
 def test_each_warning_of_the_sources_is_kept_once() -> None:
     """Without the build's namespace, which is another one in each commit."""
-    found = read(PRINTED, ("csrc/a.cu", "csrc/b/a.cuh", "csrc/a.cpp"), "gemm_0123456789ab", "gemm").warnings
+    found = read(PRINTED, ("csrc/a.cu", "csrc/b/a.cuh", "csrc/a.cpp"), "gemm_0123456789ab").warnings
     assert [(one.file, one.line, one.text) for one in found] == [
         ("csrc/a.cpp", 9, "'gemm::helper' defined but not used [-Wunused-function]"),
         ("csrc/a.cu", None, "ptxas: Local memory used for function '_Z3fibi', size of stack frame: 24 bytes"),

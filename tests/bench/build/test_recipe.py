@@ -82,7 +82,6 @@ def test_cudaflags_come_after_the_cards_own_and_go_to_nvcc_alone() -> None:
 
 DIFFERENT = {
     "a header": edited(BOTH, "csrc/a.h", b"other"),
-    "card": replace(BOTH, sources=replace(SOURCES, card="gemm2")),
     "flags": with_spec(BOTH, flags=("-DFAST",)),
     "targets": replace(BOTH, sources=SOURCES.for_targets([(9, 0)]), targets=((9, 0),)),
     "the CPU alone": CPU,
@@ -93,6 +92,7 @@ DIFFERENT = {
     "CUDAFLAGS": replace(BOTH, environment=(("CUDAFLAGS", "-DFAST -Xptxas -v"),)),
 }
 EQUAL = {
+    "another card": replace(BOTH, sources=replace(SOURCES, card="gemm2")),
     "a machine with other folders": replace(BOTH, toolchain=toolchain("/home/someone/.venv")),
     "ccache": replace(BOTH, toolchain=replace(toolchain(), ccache=Path("/usr/bin/ccache"))),
     "another pattern for the same files": with_spec(BOTH, "csrc/*"),
@@ -103,13 +103,6 @@ EQUAL = {
 def test_key_tells_apart(other: Recipe) -> None:
     assert other.key != BOTH.key
     assert len({recipe.key for recipe in DIFFERENT.values()}) == len(DIFFERENT)
-
-
-@pytest.mark.parametrize("card", ["my-scale.v2", "3d_conv", "scale"])
-def test_operators_are_registered_under_a_name_that_cpp_has(card: str) -> None:
-    named = replace(BOTH, sources=replace(SOURCES, card=card))
-    assert re.fullmatch(r"[A-Za-z_]\w*", named.namespace, re.ASCII)
-    assert f"-DKERNELGATE_NAMESPACE={named.namespace}" in named.ninja_file
 
 
 @pytest.mark.parametrize("other", EQUAL.values(), ids=EQUAL.keys())

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from kernelgate.bench.build import build
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.core.errors import CardError, CompileError, KernelgateError
 from kernelgate.bench.kernel import card_check, commit, operands
@@ -114,6 +115,21 @@ def test_a_call_is_asked_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> No
         with pytest.raises(CardError):
             built(tree)
     assert len(asked) == 4
+
+
+def test_cards_that_name_one_build_have_it_built_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled, compile_in = list[Path](), build.compile_in
+
+    def counted(work: Path, *how: Any) -> Any:
+        compiled.append(work)
+        return compile_in(work, *how)
+
+    monkeypatch.setattr(build, "compile_in", counted)
+    twice = SCALE_CARD.replace("2.5", "2.0")
+    write(tree, {"csrc/scale.cpp": f"{SCALE}// for two\n", ".ci/kernels/twice.py": twice})
+    both = commit.build_tree(tree).built
+    assert [(name, one.manifest.card) for name, one in both.items()] == [("scale", "scale"), ("twice", "twice")]
+    assert (len(compiled), len({one.folder for one in both.values()})) == (1, 1)
 
 
 def test_an_extension_of_one_cuda_source(tree: Path) -> None:
