@@ -112,19 +112,40 @@ def asked(part: CardCases, seed: int) -> Iterator[DrawnInputs]:
 def _of_card(
     part: CardCases, seed: int, device: environment.DeviceKind, budget_s: float, workers: WorkerPool
 ) -> tuple[Check, float]:
-    name = part.name
+    """A card's check, from as many processes as it takes, and the time that its cases took."""
+    name, libraries = part.name, part.compared.sides.named
     if why := part.compared.sides.clash:
         text = f"base and head cannot be loaded into one process: {why}"
         return Check(kind="accuracy", card=name, status="skipped", reason=text), 0.0
     chosen = tuple(asked(part, seed))
+    request = CheckRequest(
+        device=device,
+        libraries=tuple((side, LibraryAt.of(library)) for side, library in libraries.items()),
+        card=part.compared.card.file.absolute(),
+    )
     results: list[OutputAccuracy] = []
     left_out: list[str] = []
-    took_s = 0.0
-    with progress.track(f"accuracy, {name}", len(chosen)) as advance:
-        for case, outcome in zip(chosen, _outcomes(part, device, chosen, budget_s, workers), strict=True):
+    took_s, no_more = 0.0, ""
+    folders = " and ".join(str(library.folder) for library in libraries.values())
+    with (
+        KernelWorker(workers, WORKER, request, folders, PATIENCE_S, ahead=imports(libraries)) as process,
+        progress.track(f"accuracy, {name}", len(chosen)) as advance,
+    ):
+        for number, case in enumerate(chosen):
+            left_s = max(0.0, budget_s - took_s)
+            if not no_more and process.deaths >= MAX_CRASHES:
+                no_more = f"the kernels had crashed {MAX_CRASHES} processes before"
+            if not no_more and left_s <= 0:
+                no_more = f"the {budget_s:.3g} s for this card were spent"
+            try:
+                share_s = left_s / min(SHARE, len(chosen) - number)
+                outcomes = () if no_more else _tried(process, case.model_copy(update={"share_s": share_s}))
+            except KernelgateError as error:
+                no_more, outcomes = str(error), ()
             advance(case.name)
+            took_s += sum(one.seconds for one in outcomes)
+            outcome = outcomes[-1] if outcomes else CaseMeasured(left_out=no_more)
             results += outcome.outputs
-            took_s += outcome.seconds
             if outcome.left_out:
                 left_out.append(f"{case.name}: {outcome.left_out}")
     reason = f"{len(left_out)} of {len(chosen)} left out, such as {left_out[0]}" if left_out else None
@@ -143,46 +164,17 @@ def _of_card(
     return done, took_s
 
 
-def _outcomes(
-    part: CardCases,
-    device: environment.DeviceKind,
-    chosen: Sequence[DrawnInputs],
-    budget_s: float,
-    workers: WorkerPool,
-) -> Iterator[CaseMeasured]:
-    """One for each case, in order, from as many processes as it takes."""
-    libraries = part.compared.sides.named
-    request = CheckRequest(
-        device=device,
-        libraries=tuple((side, LibraryAt.of(library)) for side, library in libraries.items()),
-        card=part.compared.card.file.absolute(),
-    )
-    folders, left_s = " and ".join(str(library.folder) for library in libraries.values()), budget_s
-    why = ""
-    with KernelWorker(workers, WORKER, request, folders, PATIENCE_S, ahead=imports(libraries)) as process:
-        for number, case in enumerate(chosen):
-            if not why and process.deaths >= MAX_CRASHES:
-                why = f"the kernels had crashed {MAX_CRASHES} processes before"
-            if not why and left_s <= 0:
-                why = f"the {budget_s:.3g} s for this card were spent"
-            try:
-                worker = None if why else process.started()
-            except KernelgateError as error:
-                worker, why = None, str(error)
-            if worker is None:
-                yield CaseMeasured(left_out=why)
-                continue
-            asked_ = case.model_copy(update={"share_s": left_s / min(SHARE, len(chosen) - number)})
-            outcome = _measured(worker, asked_)
-            left_s = max(0.0, left_s - outcome.seconds)
-            if outcome.no_memory and not outcome.last:  # a fresh process holds nothing but the libraries
-                process.end()
-                with suppress(KernelgateError):
-                    outcome = _measured(process.started(), asked_)
-                    left_s = max(0.0, left_s - outcome.seconds)
-            if outcome.last:
-                process.end(is_dead=True)
-            yield outcome
+def _tried(process: KernelWorker, asked: DrawnInputs) -> tuple[CaseMeasured, ...]:
+    """What came of a case; again where it did not fit beside what the process held before. Raises KernelgateError where
+    the libraries cannot be loaded."""
+    outcomes = [_measured(process.started(), asked)]
+    if outcomes[0].no_memory and not outcomes[0].last:  # a fresh process holds nothing but the libraries
+        process.end()
+        with suppress(KernelgateError):
+            outcomes.append(_measured(process.started(), asked))
+    if outcomes[-1].last:
+        process.end(is_dead=True)
+    return tuple(outcomes)
 
 
 def _measured(worker: WorkerProcess, asked: DrawnInputs) -> CaseMeasured:
