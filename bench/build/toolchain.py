@@ -27,31 +27,25 @@ path of this machine gets into a library that way."""
 
 
 @dataclass(frozen=True)
-class Torch:
-    """torch's headers and libraries; torch itself is never imported, which would take seconds."""
+class Installed:
+    """The headers and libraries of TVM-FFI, and of what follows."""
 
     include: Path
     lib: Path
     version: str
+
+
+@dataclass(frozen=True)
+class Torch(Installed):
+    """torch itself is never imported, which would take seconds."""
+
     python_include: Path
     """Of this Python's own headers, for sources that include torch/extension.h."""
 
 
 @dataclass(frozen=True)
-class Cuda:
+class Cuda(Installed):
     nvcc: Path
-    include: Path
-    lib: Path
-    """Holds libcudart_static.a."""
-    version: str
-
-
-@dataclass(frozen=True)
-class TvmFfi:
-    include: Path
-    lib: Path
-    """Holds libtvm_ffi.so."""
-    version: str
 
 
 @dataclass(frozen=True)
@@ -64,7 +58,7 @@ class Toolchain:
     cuda: Cuda | None
     cuda_missing: str
     """What this machine lacks to compile for a GPU; empty where `cuda` is there."""
-    tvm_ffi: TvmFfi | None = None
+    tvm_ffi: Installed | None = None
     """For sources that export functions through it; None where it is not installed."""
 
 
@@ -112,19 +106,20 @@ def find() -> Toolchain:
         raise CannotCompileError(f"{missing}; {interpreter.current()} -m pip install torch")
     root, version = there.torch
     torch = Torch(root / "include", root / "lib", version, there.include)
-    ffi = there.tvm_ffi and TvmFfi(there.tvm_ffi[0] / "include", there.tvm_ffi[0] / "lib", there.tvm_ffi[1])
+    ffi = there.tvm_ffi and Installed(there.tvm_ffi[0] / "include", there.tvm_ffi[0] / "lib", there.tvm_ffi[1])
     cuda, cuda_missing = _find_cuda()
     return Toolchain(gxx, _version(gxx), ninja, on_path("ccache"), torch, cuda, cuda_missing, ffi)
 
 
 def link(toolchain: Toolchain, tree: Path) -> None:
     """Makes LINKS, for sources that are compiled in `tree`."""
-    torch, folder = toolchain.torch, tree.parent / LINKS.name
-    links = {"torch/include": torch.include, "torch/lib": torch.lib, "python/include": torch.python_include}
-    if cuda := toolchain.cuda:
-        links |= {"cuda/bin": cuda.nvcc.parent, "cuda/include": cuda.include, "cuda/lib": cuda.lib}
-    if ffi := toolchain.tvm_ffi:
-        links |= {"tvm_ffi/include": ffi.include, "tvm_ffi/lib": ffi.lib}
+    folder = tree.parent / LINKS.name
+    every = {"torch": toolchain.torch, "cuda": toolchain.cuda, "tvm_ffi": toolchain.tvm_ffi}
+    links = {"python/include": toolchain.torch.python_include}
+    for name, one in every.items():
+        links |= {f"{name}/include": one.include, f"{name}/lib": one.lib} if one else {}
+    if toolchain.cuda:
+        links["cuda/bin"] = toolchain.cuda.nvcc.parent
     for name, path in links.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).symlink_to(path.absolute())
@@ -146,7 +141,7 @@ def _find_cuda() -> tuple[Cuda | None, str]:
         libs = (one / lib for one in folders for lib in ("lib64", "lib"))
         lib = next((one for one in libs if (one / "libcudart_static.a").is_file()), None)
         if include and lib:
-            return Cuda(nvcc, include, lib, _version(nvcc)), ""
+            return Cuda(include, lib, _version(nvcc), nvcc), ""
         missing.append(f"{nvcc} has no {'libcudart_static.a' if include else 'cuda_runtime.h'} beside it")
     return None, "; ".join(missing) or cuda_tools.absent("nvcc")
 

@@ -30,7 +30,7 @@ def toolchain(home: str = "/opt") -> Toolchain:
         ninja=Path(home, "ninja"),
         ccache=None,
         torch=torch("2.13.0", home),
-        cuda=Cuda(Path(home, "nvcc"), Path(home, "cuda/include"), Path(home, "cuda/lib"), "nvcc 13"),
+        cuda=Cuda(Path(home, "cuda/include"), Path(home, "cuda/lib"), "nvcc 13", Path(home, "nvcc")),
         cuda_missing="",
     )
 
@@ -87,7 +87,7 @@ DIFFERENT = {
     "the CPU alone": CPU,
     "namespace": replace(BOTH, fixed_namespace="gemm"),
     "g++": replace(BOTH, toolchain=replace(toolchain(), gxx_version="g++ 13")),
-    "nvcc": replace(BOTH, toolchain=replace(toolchain(), cuda=Cuda(Path("n"), Path("i"), Path("l"), "nvcc 14"))),
+    "nvcc": replace(BOTH, toolchain=replace(toolchain(), cuda=Cuda(Path("i"), Path("l"), "nvcc 14", Path("n")))),
     "torch": replace(BOTH, toolchain=replace(toolchain(), torch=torch("2.14.0"))),
     "CUDAFLAGS": replace(BOTH, environment=(("CUDAFLAGS", "-DFAST -Xptxas -v"),)),
 }
