@@ -87,12 +87,15 @@ def running(command: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str])
             process = subprocess.Popen(
                 command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=end, stderr=end, start_new_session=True
             )
-        with orphans.ended_with_us(process.pid):
-            try:
-                yield Running(process, pipe)
-            finally:
-                orphans.end_session(process.pid)
-                process.wait()
+        try:
+            with orphans.ended_with_us(process.pid):
+                try:
+                    yield Running(process, pipe)
+                finally:
+                    orphans.end_session(process.pid)
+        finally:
+            orphans.end_session(process.pid)  # an interrupt may come before the watchdog is there
+            process.wait()
 
 
 def run(

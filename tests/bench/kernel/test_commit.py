@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from kernelgate.bench.system.worker import WorkerProcess
 from kernelgate.ci.commands import cli
 from tests import miniature
 from tests.miniature import SCALE, SCALE_CARD, SCALE_FILES, git, repository, write
-from tests.processes import alive
+from tests.processes import alive, named, wait_for
 
 pytestmark = pytest.mark.usefixtures("no_gpu", "cards_in_forks")
 
@@ -250,12 +249,13 @@ def test_an_interrupted_build_leaves_nothing(
     words = [sys.executable, "-m", "kernelgate.ci.commands.cli", "build", "--ref", "HEAD"]
     environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(Path(__file__).parents[3])}
     process = subprocess.Popen(words, cwd=repo, env=environment, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_for((tmp_path / "pid").exists, what="nothing was compiled")
+    compiling = int((tmp_path / "pid").read_text(encoding="utf-8"))
+    watchdog = f"orphans.py {os.getsid(compiling)}"
+    wait_for(lambda: bool(named(watchdog)), what="nobody watches what compiles")
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
     assert "Traceback" not in said
-    assert not alive(int((tmp_path / "pid").read_text(encoding="utf-8")))
+    assert not alive(compiling)
     assert not [*(cache / "building").iterdir(), *temporary.iterdir()]
