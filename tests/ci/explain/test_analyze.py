@@ -19,10 +19,11 @@ from kernelgate.bench.explain import ncu_reader, nsight
 from kernelgate.bench.explain.metrics import METRICS
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.record import Profile
-from kernelgate.ci.commands import cli, measure
+from kernelgate.ci.commands import measure
 from kernelgate.ci.commands.options import shown
 from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.bottleneck import Bottleneck
+from tests.called import EndsWith
 
 DATA = Path(__file__).parents[2] / "data" / "nsight"
 KEPT = Path(__file__).parents[2] / "fuzzing" / "corpus"
@@ -60,12 +61,6 @@ def analyzed(report: str) -> tuple[analyze.Analysis, ...]:
     return tuple(map(analyze.analyze_kernel, launches(report)))
 
 
-def run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    code = cli.run(["analyze", *arguments])
-    said = capsys.readouterr()
-    return code, said.out, said.err
-
-
 @pytest.mark.parametrize(("report", "fault"), FAULTS.items(), ids=FAULTS)
 def test_names_the_fault(report: str, fault: str) -> None:
     (analysis,) = analyzed(report)
@@ -85,14 +80,12 @@ def test_reads_every_kernel_of_a_report_in_order() -> None:
     assert sure >= {"matmul_naive", "stencil"}, "a unit at 60% of its peak is busy"
 
 
-def test_what_a_person_and_a_program_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(str(DATA / "bank_conflicts.ncu-rep"), "--json", capsys=capsys)
-    (kernel,) = json.loads(out)["kernels"]
-    assert (code, kernel["kernel"], kernel["bottleneck"]) == (0, "columns(float *, int)", "bank_conflicts")
+def test_what_a_person_and_a_program_are_told(ends_with: EndsWith) -> None:
+    (kernel,) = json.loads(ends_with(0, "analyze", DATA / "bank_conflicts.ncu-rep", "--json").out)["kernels"]
+    assert (kernel["kernel"], kernel["bottleneck"]) == ("columns(float *, int)", "bank_conflicts")
     assert kernel["duration_us"] == pytest.approx(1063, rel=0.01)
     assert (kernel["metrics"]["registers"], kernel["confidence"]) == (17, 0.98)
-    code, out, _ = run(str(DATA / "bank_conflicts.ncu-rep"), capsys=capsys)
-    assert code == 0
+    out = ends_with(0, "analyze", DATA / "bank_conflicts.ncu-rep").out
     assert out.startswith("columns(float *, int) on NVIDIA H200, 1062.59 µs\n")
     assert "  bottleneck: shared-memory bank conflicts (clear, 0.98)\n" in out
     assert "97% of the shared-memory wavefronts are bank conflicts" in out
@@ -100,14 +93,13 @@ def test_what_a_person_and_a_program_are_told(capsys: pytest.CaptureFixture[str]
     assert "/docs/CUDA_COOKBOOK.md#bank-conflicts" in out
 
 
-def test_against_shows_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = (str(DATA / "attention_spills.ncu-repz"), "--against", str(DATA / "attention_before.ncu-repz"))
-    code, out, _ = run(*arguments, capsys=capsys)
-    assert code == 0
+def test_against_shows_what_changed(ends_with: EndsWith) -> None:
+    words = ("analyze", DATA / "attention_spills.ncu-repz", "--against", DATA / "attention_before.ncu-repz")
+    out = ends_with(0, *words).out
     assert "duration: 62.7 µs → 150 µs  +138.7%" in out
     assert "registers per thread: 242 → 128  -47.1%" in out
     assert "before: latency bound by low occupancy" in out
-    content = json.loads(run(*arguments, "--json", capsys=capsys)[1])
+    content = json.loads(ends_with(0, *words, "--json").out)
     made = content["budgets"][0]["budget"]
     assert made["contributions"][0]["metric"] == "local_instructions"
     assert f"  +138.7%: {' '.join(made['words'])}\n" in out
@@ -224,7 +216,7 @@ def test_a_report_without_any_counter_is_a_guess_and_its_kernels_name_is_text() 
     assert analyze.to_text([analysis]).startswith("k [31m ## title\n")
 
 
-def test_bad_files_get_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_files_get_one_sentence(tmp_path: Path, ends_with: EndsWith) -> None:
     (tmp_path / "short").write_bytes((DATA / "dram.ncu-rep").read_bytes()[:20_000])
     (tmp_path / "text").write_text("no report")
     for name, words in {
@@ -232,10 +224,9 @@ def test_bad_files_get_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixtur
         "text": "is not an Nsight Compute report",
         "missing": "cannot be read",
     }.items():
-        code, out, err = run(str(tmp_path / name), capsys=capsys)
-        assert (code, out) == (3, "")
-        assert words in err
-        assert err.count("\n") == 1
+        said = ends_with(3, "analyze", tmp_path / name)
+        assert words in said.err
+        assert (said.out, said.err.count("\n")) == ("", 1)
 
 
 def test_a_report_that_ends_nvidias_reader_is_one_sentence() -> None:
@@ -248,7 +239,7 @@ def test_a_report_that_ends_nvidias_reader_is_one_sentence() -> None:
 
 
 def test_one_call_of_profile_answers_with_metrics_bottleneck_and_what_to_try(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
     """As the founding documents ask for: no second command."""
     before, after = (shutil.copy(DATA / f"{name}.ncu-rep", tmp_path) for name in ("dram", "coalescing"))
@@ -261,8 +252,7 @@ def test_one_call_of_profile_answers_with_metrics_bottleneck_and_what_to_try(
     monkeypatch.setattr(measure.commit, "judged", lambda *_: ())
     monkeypatch.setattr(measure.nsight, "profile", lambda *_: done)
     monkeypatch.setattr(measure, "only_gpu", lambda: "cuda:0")
-    assert cli.run(["profile", "--out", str(tmp_path), "--json"]) == 3
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(ends_with(3, "profile", "--out", tmp_path, "--json").out)
     [kernel] = told["analyses"]["copy/n1"]["kernels"]
     assert kernel["bottleneck"] == "coalescing"
     assert kernel["metrics"]["duration_us"] > 0

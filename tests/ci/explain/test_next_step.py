@@ -7,28 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.ci.commands import cli
 from kernelgate.ci.explain import next_step
 from kernelgate.ci.explain.next_step import LaunchShare, Priority, SizedCase, decide, ladder_sentence, longest_ladder
+from tests.called import EndsWith
 
 STOP_BELOW = 0.5
 
 
-def test_ends_with_the_next_command_and_stops_below_half_of_the_reference(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["decide", "0.3", "0.321"]) == 1
-    assert capsys.readouterr().out == (
+def test_ends_with_the_next_command_and_stops_below_half_of_the_reference(ends_with: EndsWith) -> None:
+    assert ends_with(1, "decide", 0.3, 0.321).out == (
         "Critical: 0.3× the reference. Stop, and profile before changing anything.\n"
         "Next: kernelgate profile --base main\n"
     )
-    assert cli.run(["decide", "0.8", "0.321"]) == 0
+    ends_with(0, "decide", 0.8, 0.321)
 
 
-def test_where_to_stop_is_the_policys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_to_stop_is_the_policys(tmp_path: Path, ends_with: EndsWith) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text("[gates]\nreference_min = 0.9\n", encoding="utf-8")
-    assert cli.run(["decide", "0.8", "0.321", "--policy", str(rules)]) == 1
-    assert cli.run(["decide", "1.1", "0.321", "--policy", str(rules)]) == 0
-    assert "short of the target of 1.2×" in capsys.readouterr().out
+    ends_with(1, "decide", 0.8, 0.321, "--policy", rules)
+    assert "short of the target of 1.2×" in ends_with(0, "decide", 1.1, 0.321, "--policy", rules).out
 
 
 @pytest.mark.parametrize(
@@ -42,13 +40,12 @@ def test_priorities(speedup: float, milliseconds: float, priority: Priority) -> 
     assert decide(speedup, milliseconds, STOP_BELOW).priority is priority
 
 
-def test_a_fix_is_kept_from_a_fifth_more_speed_on(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fix_is_kept_from_a_fifth_more_speed_on(ends_with: EndsWith) -> None:
     for before, said in {
         "0.3852": "Keep the fix: 1.2× as fast as before, and 1.2× is enough.",
         "0.380": "Try another fix: 1.18× as fast as before, and one is kept from 1.2× on.",
     }.items():
-        assert cli.run(["decide", "0.9", "0.321", "--before-ms", before]) == 0
-        assert capsys.readouterr().out.startswith(said)
+        assert ends_with(0, "decide", 0.9, 0.321, "--before-ms", before).out.startswith(said)
 
 
 def test_a_launch_of_10_us_before_a_kernel_of_5_leaves_a_third_to_the_kernel() -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import Work
-from kernelgate.ci.commands import cli
 from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.analyze import Analysis, analyze_kernel
 from kernelgate.ci.lab import advice, folder, log, trying
@@ -22,10 +21,12 @@ from kernelgate.ci.lab.watching import Watched
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import why
 from tests import miniature
+from tests.called import EndsWith
 from tests.ci.lab import session_events as made
 from tests.runs import case, run_record
 
 NSIGHT = Path(__file__).parents[2] / "data" / "nsight"
+RECORD = NSIGHT.parent / "causes/bank-conflicts.json"
 
 
 def write(root: Path, *sessions: tuple[Event, ...]) -> Path:
@@ -74,18 +75,16 @@ def test_only_what_is_certainly_faster_helped(status: str, helped: bool) -> None
     assert advice.helped(told) == helped
 
 
-def test_recommend_says_what_to_do_why_and_what_was_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recommend_says_what_to_do_why_and_what_was_tried(tmp_path: Path, ends_with: EndsWith) -> None:
     """Counts alone: no gain of one kernel has been shown to be that of another."""
-    sessions = str(write(tmp_path, *swizzled(5)))
-    assert cli.run(["recommend", str(NSIGHT.parent / "causes/bank-conflicts.json"), "--sessions", sessions]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    sessions = write(tmp_path, *swizzled(5))
+    lines = ends_with(0, "recommend", RECORD, "--sessions", sessions).out.splitlines()
     assert lines[1].startswith("  1. swizzle: ")
     tried = [line.strip() for line in lines if "tried" in line]
     assert tried[0] == "tried 5 times in 5 sessions against this bottleneck, helped 5 times"
     assert {*tried[1:]} == {"not tried against this bottleneck yet"}
-    report = str(NSIGHT / "bank_conflicts.ncu-rep")
-    assert cli.run(["recommend", report, "--sessions", sessions, "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
+    report = NSIGHT / "bank_conflicts.ncu-rep"
+    answer = json.loads(ends_with(0, "recommend", report, "--sessions", sessions, "--json").out)
     first = answer["recommendations"][0]
     assert (first["tries"], first["sessions"], first["helped"], answer["done"]) == (5, 5, 5, None)
     assert not [name for name in first if "pct" in name]
@@ -116,7 +115,6 @@ def test_the_logs_that_are_kept_are_read() -> None:
 # ---- in a session: reports of one H200 that were kept, put where gates and tries do ----------------------------------
 
 
-RECORD = Path(__file__).parents[2] / "data/causes/bank-conflicts.json"
 PROFILED = (*made.passed(0.4), made.gate("profile", 5, bottleneck="bank_conflicts"))
 KEPT = (*PROFILED, made.tried(1, -30, 20, action="swizzle"), made.decided(1, True, 21))
 

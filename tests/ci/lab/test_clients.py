@@ -13,12 +13,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from tests import miniature
 from tests.ci.lab.test_server import DRAWN_OUT, MARK, SERVED
-from tests.processes import named
+from tests.processes import named, wait_for
 from tests.workflows import node
 
 Told = dict[str, Any]
@@ -83,13 +82,7 @@ def test_a_client_that_cancels_leaves_no_process_and_goes_on(tmp_path: Path) -> 
 def test_a_client_that_hangs_up_takes_the_server_and_its_verb_with_it(tmp_path: Path) -> None:
     asked = {"server": served(tmp_path, STARTED), "calls": [{"name": "build", "arguments": {}}]}
     assert client({**asked, "ready": str(tmp_path / "ready"), "hangUp": True}) == {}
-
-    async def gone() -> None:
-        with anyio.fail_after(30):
-            while named(MARK) or named(str(tmp_path)):
-                await anyio.sleep(0.05)
-
-    anyio.run(gone)
+    wait_for(lambda: not (named(MARK) or named(str(tmp_path))), what="something outlives its client")
 
 
 @pytest.mark.slow

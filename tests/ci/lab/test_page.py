@@ -18,13 +18,13 @@ from kernelgate.bench.core import hardware
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.explain import tile
 from kernelgate.bench.explain.tile import BlockNeeds
-from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder, page
 from kernelgate.ci.lab import page as write
 from kernelgate.ci.lab.log import Event
 from kernelgate.ci.lab.page import Calculator
 from kernelgate.ci.lab.state import SessionState, state_of
 from kernelgate.ci.policy.policy import Policy
+from tests.called import EndsWith
 from tests.ci.lab import session_events as made
 from tests.workflows import node
 
@@ -53,14 +53,13 @@ def test_a_page_in_a_file_asks_nobody_and_a_live_one_its_server_alone() -> None:
 
 
 def test_the_page_is_written_and_one_form_must_be_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
     monkeypatch.chdir(made.checkout(tmp_path))
-    assert cli.run(["session", "page", "-o", "out/page.html"]) == 0
+    ends_with(0, "session", "page", "-o", "out/page.html")
     assert "<title>one: faster</title>" in (tmp_path / "out/page.html").read_text(encoding="utf-8")
     for words in ([], ["-o", "page.html", "--serve"]):
-        assert cli.run(["session", "page", *words]) == 64
-        assert "give one of -o FILE" in capsys.readouterr().err
+        assert "give one of -o FILE" in ends_with(64, "session", "page", *words).err
 
 
 # ---- served ----------------------------------------------------------------------------------------------------------

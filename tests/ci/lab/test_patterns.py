@@ -17,6 +17,7 @@ from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder, log, patterns
 from kernelgate.ci.lab.log import Closed, Decided, Event, GateAttempt, GateName, Opened, TriedChange, TryOutcome
 from kernelgate.ci.lab.patterns import SIGNALS, DoctorFinding, Seen
+from tests.called import EndsWith
 
 ROOT = Path(__file__).parents[3]
 PATTERNS = patterns.read_all(patterns.SHIPPED)
@@ -61,33 +62,29 @@ def test_a_section_that_lacks_something_is_named_and_left_out(
 
 
 def test_a_checkouts_own_patterns_take_the_place_of_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert cli.run(["patterns", "--all"]) == 0
-    assert capsys.readouterr().out.count("  run:  ") == len(PATTERNS)
+    assert ends_with(0, "patterns", "--all").out.count("  run:  ") == len(PATTERNS)
     (tmp_path / patterns.FILE).parent.mkdir()
     (tmp_path / patterns.FILE).write_text(WHOLE, encoding="utf-8")
-    assert cli.run(["patterns", "--all"]) == 0
-    assert capsys.readouterr().out == "mine\n  when: now\n  do:   look\n  run:  kernelgate doctor\n"
+    assert ends_with(0, "patterns", "--all").out == "mine\n  when: now\n  do:   look\n  run:  kernelgate doctor\n"
 
 
 def test_the_verb_says_why_and_what_to_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
     place = tmp_path / folder.FOLDER / "mine"
     place.mkdir(parents=True)
     (place / log.FILE).write_text(log.line(log.Opened(name="mine", objective="faster")), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    assert cli.run(["patterns"]) == 0
     told = "environment-validated\n  now:  the session's environment was not looked at yet\n"
-    assert capsys.readouterr().out.startswith(told)
-    assert cli.run(["patterns", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["looked_at"] == ["session mine"]
+    assert ends_with(0, "patterns").out.startswith(told)
+    assert json.loads(ends_with(0, "patterns", "--json").out)["looked_at"] == ["session mine"]
     (tmp_path / "doctor.json").write_text(json.dumps({"fit": True, "checks": []}), encoding="utf-8")
-    assert cli.run(["patterns", "--session", "none", "--doctor", "doctor.json"]) == 64
-    assert "there is no session 'none' in .ci/sessions/; there are: mine" in capsys.readouterr().err
-    assert cli.run(["patterns", "--session", "../x"]) == 64
+    said = ends_with(64, "patterns", "--session", "none", "--doctor", "doctor.json").err
+    assert "there is no session 'none' in .ci/sessions/; there are: mine" in said
+    ends_with(64, "patterns", "--session", "../x")
 
 
 # ---- each check fires on a case made for it, and stays silent on its harmless twin -----------------------------------

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder, trying
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import Opened, TriedChange
 from tests import miniature
+from tests.called import EndsWith
 from tests.ci.answered import validated
 from tests.ci.lab import session_events as made
 
@@ -39,25 +39,22 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def answered(capsys: pytest.CaptureFixture[str], words: Sequence[str], code: int = 0) -> Any:
+def answered(ends_with: EndsWith, words: Sequence[str], code: int = 0) -> Any:
     """The object that the command printed, alone on standard output."""
-    assert cli.run(["session", *words, "--json"]) == code, capsys.readouterr().err
-    return validated(f"session {words[0]}", capsys.readouterr().out)
+    return validated(f"session {words[0]}", ends_with(code, "session", *words, "--json").out)
 
 
-def test_every_command_answers_what_it_logged_and_wrote_and_what_is_next(
-    checkout: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_answers_what_it_logged_and_wrote_and_what_is_next(checkout: Path, ends_with: EndsWith) -> None:
     def logged(*words: str) -> Any:
-        return answered(capsys, words)["logged"]
+        return answered(ends_with, words)["logged"]
 
-    begun = answered(capsys, ["new", "faster", "--name", "one", "--card", "toy", "--template", "baseline"])
+    begun = answered(ends_with, ["new", "faster", "--name", "one", "--card", "toy", "--template", "baseline"])
     assert (begun["files"], begun["logged"][0]["name"]) == ([".ci/sessions/one"], "one")
-    assert answered(capsys, ["next"])["next"]["command"] == begun["next"]["command"]
+    assert answered(ends_with, ["next"])["next"]["command"] == begun["next"]["command"]
     for gate in ("environment", "build", "correctness", "performance"):
         if gate == "correctness":
-            assert cli.run(["session", "gate", gate, "--skip", "by hand"]) == 64
-            assert "correctness cannot be skipped" in capsys.readouterr().err
+            said = ends_with(64, "session", "gate", gate, "--skip", "by hand").err
+            assert "correctness cannot be skipped" in said
             folder.append(checkout / ".ci/sessions/one", made.gate("correctness", 3, at=folder.now()))
             continue
         [attempt] = logged("gate", gate, "--skip", "by hand")
@@ -67,50 +64,46 @@ def test_every_command_answers_what_it_logged_and_wrote_and_what_is_next(
     assert logged("keep")[0]["kept"] is True
     logged("try", "wider", "reuse")
     (checkout / "csrc/toy.cpp").write_text("2\n")
-    reverted = answered(capsys, ["revert"])
+    reverted = answered(ends_with, ["revert"])
     assert (reverted["logged"][0]["kept"], reverted["files"]) == (False, [".ci/sessions/one/try-2-reverted.patch"])
     assert (checkout / "csrc/toy.cpp").read_text() == "1\n"
     assert logged("note", "why?", "--kind", "question")[0]["kind"] == "question"
     assert logged("cost", "1.5", "assistant")[0]["usd"] == 1.5
-    assert [one["decision"] for one in answered(capsys, ["status"])["tries"]] == ["kept", "reverted"]
-    assert answered(capsys, ["page", "-o", "page.html"])["files"] == ["page.html"]
-    closed = answered(capsys, ["close", "--learnt", "much"])
+    assert [one["decision"] for one in answered(ends_with, ["status"])["tries"]] == ["kept", "reverted"]
+    assert answered(ends_with, ["page", "-o", "page.html"])["files"] == ["page.html"]
+    closed = answered(ends_with, ["close", "--learnt", "much"])
     assert all((checkout / name).exists() for name in closed["files"])
     assert [one["event"] for one in closed["logged"]] == ["note", "closed"]
-    assert [one["opened"]["name"] for one in answered(capsys, ["metrics"])["measured"]] == ["one"]
+    assert [one["opened"]["name"] for one in answered(ends_with, ["metrics"])["measured"]] == ["one"]
 
 
-def test_a_review_is_a_file_that_is_never_written_over(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    answered(capsys, ["new", "faster", "--name", "one"])
-    assert answered(capsys, ["review"])["files"] == [".ci/sessions/one/review.md"]
+def test_a_review_is_a_file_that_is_never_written_over(checkout: Path, ends_with: EndsWith) -> None:
+    answered(ends_with, ["new", "faster", "--name", "one"])
+    assert answered(ends_with, ["review"])["files"] == [".ci/sessions/one/review.md"]
     path = checkout / ".ci/sessions/one/review.md"
     path.write_text("filled in", encoding="utf-8")
-    assert cli.run(["session", "review"]) == 64
-    assert "fill it in, or remove it first" in capsys.readouterr().err
+    assert "fill it in, or remove it first" in ends_with(64, "session", "review").err
     assert path.read_text() == "filled in"
 
 
-def test_a_session_whose_report_cannot_be_written_stays_open(
-    checkout: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    answered(capsys, ["new", "faster", "--name", "one"])
+def test_a_session_whose_report_cannot_be_written_stays_open(checkout: Path, ends_with: EndsWith) -> None:
+    answered(ends_with, ["new", "faster", "--name", "one"])
     report = checkout / ".ci/sessions/one/report.md"
     report.mkdir()
-    assert cli.run(["session", "close"]) == 74
-    assert "report.md cannot be written" in capsys.readouterr().err
+    assert "report.md cannot be written" in ends_with(74, "session", "close").err
     report.rmdir()
-    assert report in [checkout / name for name in answered(capsys, ["close"])["files"]]
+    assert report in [checkout / name for name in answered(ends_with, ["close"])["files"]]
 
 
-def test_a_session_whose_money_is_spent_answers_so(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    answered(capsys, ["new", "faster", "--name", "one", "--usd", "1"])
-    assert answered(capsys, ["cost", "2", "gpu"], code=4)["stop"] == "cost"
+def test_a_session_whose_money_is_spent_answers_so(checkout: Path, ends_with: EndsWith) -> None:
+    answered(ends_with, ["new", "faster", "--name", "one", "--usd", "1"])
+    assert answered(ends_with, ["cost", "2", "gpu"], code=4)["stop"] == "cost"
     for words in (["next"], ["status"], ["try", "wider", "reuse"]):
-        assert answered(capsys, words, code=4)["stop"] == "cost", words
+        assert answered(ends_with, words, code=4)["stop"] == "cost", words
     assert not (checkout / ".ci/sessions/one/try-1.patch").exists()
 
 
-def test_what_says_nothing_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_says_nothing_is_refused(ends_with: EndsWith) -> None:
     for words, argument in ((("new", " "), "OBJECTIVE"), (("try", "what", "\t"), "WHY"), (("note", ""), "SAID")):
-        assert cli.run(["session", *words]) == 64
-        assert f"'{argument}': it is empty: say it in a few words" in capsys.readouterr().err
+        said = f"'{argument}': it is empty: say it in a few words"
+        assert said in ends_with(64, "session", *words).err
