@@ -113,13 +113,6 @@ def test_a_base_that_crashes_while_it_is_timed_leaves_only_its_case_open() -> No
     assert (doubt_.code, doubt_.cause) == ("base_wrong", "machine"), "the head is not to blame"
 
 
-def test_a_case_with_a_wrong_base_is_not_timed_again() -> None:
-    spoilt = with_calls(case(*noise(np.random.default_rng(2), processes=2)), base=Calls(compared=3, failed=1))
-    assert undecided(run_record((spoilt,)), POLICY) == frozenset()
-    few = runs.case("one", spoilt.processes[:1])
-    assert undecided(run_record((few,)), POLICY) == {few.key}, "below the least number of processes"
-
-
 def test_a_witness_with_a_wrong_head_refuses_the_record() -> None:
     timed = case(*noise(np.random.default_rng(3), change=-0.2))
     alone = process({"base": [9.0] * 8, "head": [9.0] * 8}, "witness", calls={"head": Calls(compared=8, failed=8)})

@@ -126,19 +126,6 @@ def test_a_change_that_depends_on_the_clock_says_where_it_is_what() -> None:
     assert slope * half < found.bias < 1.5 * slope * half
 
 
-def test_noise_that_wanders_as_the_clock_does_is_not_taken_for_dependence() -> None:
-    rng = np.random.default_rng(8)
-    for _ in range(10):
-        wandering = []
-        for process in drawn(int(rng.integers(2**32)), Gpu()):
-            head = np.array(process.samples_us["head"])
-            walk = np.zeros(len(head))
-            for at, kick in enumerate(rng.normal(0, 0.005, len(head) - 1), 1):
-                walk[at] = 0.95 * walk[at - 1] + kick
-            wandering.append(changed(process, samples_us={**process.samples_us, "head": tuple(head * np.exp(walk))}))
-        assert said(dependence.judged(wandering, 2)) == []
-
-
 def test_a_clock_that_is_lower_for_the_head_is_part_of_the_change() -> None:
     found = dependence.judged(drawn(6, Gpu(droop=0.02)), 2)
     assert sum(moved.bias for moved in found.moved) < 1e-3

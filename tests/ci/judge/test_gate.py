@@ -113,13 +113,6 @@ def test_a_refused_artifact_keeps_what_is_faster_open() -> None:
     assert (found.conclusion, found.label, len(found.open)) == ("action_required", None, 1)
 
 
-def test_what_is_measured_first_is_the_first_blocker_and_a_missing_section_is_of_no_gpu() -> None:
-    gpus = [l4(SAME, contradicted=("20% faster",)), replace(l4(SLOWER), label="h100")]
-    found = decide(gpus, description=["## Intent"])
-    assert codes(found) == ["slower", "contradicted_claim", "description"]
-    assert found.blockers[-1] == Blocker(BlockCode.DESCRIPTION, None, "## Intent")
-
-
 def test_a_label_needs_every_gpu() -> None:
     other = GpuEvidence("h100", fault=Fault.RUNNER)
     assert decide([l4(FASTER), other]).label is None
@@ -357,13 +350,6 @@ def test_a_card_of_the_plan_that_the_head_judged_keeps_the_check_open() -> None:
     assert (found.conclusion, found.blocks) == ("action_required", False)
 
 
-def test_a_skipped_check_is_missing_and_a_run_that_ended_early_is_open() -> None:
-    skipped = MEASURED.checks[0].model_copy(update={"status": "skipped"})
-    run = MEASURED.run.model_copy(update={"ended": "preempted"})
-    made = planned(MEASURED.model_copy(update={"checks": (skipped,), "run": run}))
-    assert missing(made) == ["the fuzz check did not run", "the run ended early: preempted"]
-
-
 @pytest.mark.parametrize("environments", [(), (Environment(device=Device(name="NVIDIA L4")),)])
 def test_a_machine_without_a_capability_is_open_and_not_contrary(environments: tuple[Environment, ...]) -> None:
     """A CPU under the label of a GPU; what is slower on it still blocks."""
@@ -378,10 +364,3 @@ def test_a_case_whose_outputs_were_not_compared_on_one_side_keeps_the_verdict_op
     for base, head, lines in ((compared, compared, []), (silent, compared, [said]), (compared, silent, [said])):
         timed = case("one", [process(sides, calls={"base": base, "head": head})])
         assert missing(run_record((timed,), expected=Expected(cases=(timed.case,))), "") == lines
-
-
-def test_a_check_of_one_case_that_does_not_say_how_many_were_asked_ran() -> None:
-    for count, ran in ((0, False), (1, True)):
-        check = fuzzed(NORM).model_copy(update={"asked": None, "results": fuzzed(NORM).results[:count]})
-        record = run_record((), checks=(check,), expected=Expected(cases=(ASKED,), checks=("fuzz",)))
-        assert any("fuzz" in line for line in missing(record, "")) is not ran

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernelgate.bench import record as records
 from kernelgate.bench.record import CaseKey, RunRecord
-from kernelgate.ci.commands.cli import run
 from kernelgate.ci.judge import geomean, prior
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, Status, overall
@@ -80,13 +77,6 @@ def test_what_cases_share_is_taken_from_the_data() -> None:
     assert pooled(own).error < 0.55 * single.pooled.error
 
 
-def test_cases_of_different_processes_share_nothing() -> None:
-    first, second = evidence([0.0, 0.001], "a"), evidence([0.001, 0.0], "b")
-    apart = [first, replace(second, process_ids=("8", "9"))]
-    errors = [claim.pooled.error for claim in claims(apart, POLICY) if claim]
-    assert pooled(apart).error == pytest.approx(math.hypot(*errors) / 2)
-
-
 def test_a_stored_baseline_and_a_bias_are_one_for_all_cases() -> None:
     made = drawn(np.random.default_rng(1), (3,) * 9, 0.0)
     cases = [replace(one, groups=one.groups * 2, bias=0.002) for one in made]
@@ -139,12 +129,6 @@ def test_a_mean_of_most_cases_blocks_and_says_of_how_many_it_is(without: int, st
     assert (alone.cases, alone.of) == (5, 5), "a head alone was not compared"
 
 
-def test_each_card_has_a_mean_of_its_own_and_one_case_has_none() -> None:
-    cases = [*changed(*(1.2,) * 5, card="a"), *changed(*(0.0,) * 5, card="b"), *changed(9.0, card="c")]
-    found = verdicts(cases)
-    assert [(one.card, one.status) for one in found] == [("a", Status.REGRESSED), ("b", Status.UNCHANGED)]
-
-
 @pytest.mark.parametrize(
     ("cases", "status", "outcome"),
     [
@@ -167,23 +151,6 @@ def measured(*changes: float, processes: int = 4, seed: int = 1) -> RunRecord:
     )
 
 
-def test_a_small_loss_in_every_case_is_certain_and_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """12 cases with a planted slow-down of 1.2%: nothing is undecided, and together it is too much."""
-    monkeypatch.chdir(tmp_path)
-    record = measured(*(1.2,) * 12)
-    verdict = judge(record, POLICY)
-    assert {one.verdict for one in verdict.cases} == {Outcome.SLOWER}
-    assert (verdict.verdict, exit_code(verdict)) == (Outcome.REGRESSED, 1)
-    records.write(record, tmp_path / "run.json")
-    assert run(["compare", "run.json"]) == 1
-    said = " ".join(capsys.readouterr().out.split())
-    assert said.endswith(" ❌ Blocks: 1.20% slower over 12 cases together")
-    assert "; past the 1% that blocks." in said
-    assert "2 more below: all slower within the gate." in said
-
-
 def test_a_loss_of_all_cases_is_confirmed_by_a_third_process() -> None:
     """Each case alone is decided after two, with a history; without one placement may be a lottery for all alike."""
     for processes, direction in ((3, Direction.NONE), (4, Direction.SLOWER)):
@@ -196,17 +163,6 @@ def test_a_loss_of_all_cases_is_confirmed_by_a_third_process() -> None:
     assert len(undecided(two, POLICY, known)) == 3
     assert undecided(three, POLICY, known) == frozenset()
     assert undecided(measured(*(0.2,) * 3, processes=2), POLICY, known) == frozenset()
-
-
-def test_identical_code_raises_no_alarm() -> None:
-    """Whatever its cases share, and stopping after any process."""
-    rng = np.random.default_rng(6)
-    for correlation in (0.0, 1.0):
-        for _ in range(12):
-            counts = tuple(rng.choice((2, 3, 5), 9))
-            (found,) = verdicts(drawn(rng, counts, correlation))
-            assert found.status is Status.UNCHANGED
-            assert found.direction is Direction.NONE
 
 
 def test_an_uncertain_error_of_each_case_makes_an_uncertain_error_of_the_mean_the_same_each_time() -> None:

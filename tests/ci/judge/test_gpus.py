@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from kernelgate.bench import record as records
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.judge.case import Outcome
-from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.policy.policy import Policy
 from tests.ci.judge.told import only
 from tests.ci.records import noise, paired_record
 
-KEPT = Path(__file__).parents[2] / "data" / "comparisons" / "exact_maxima.json"
 SECOND = "GPU-second"
 
 
@@ -54,15 +49,3 @@ def test_gpus_that_differ_by_three_percent_are_no_certain_verdict(change: float)
     assert case.interval_pct[1] - case.interval_pct[0] > 10, "two values, one degree of freedom"
     [finding] = [one for one in case.findings if one.code == "gpus_disagree"]
     assert "its GPUs disagree about the change (" in finding.message
-
-
-def test_the_same_gpu_under_two_names_is_one() -> None:
-    """As where base and head run in two Pythons: an environment is no GPU."""
-    one = made(0.05)
-    assert only(on_two(one, 1.0, uuid=one.environment.device.uuid or "")) == only(one)
-
-
-def test_a_kept_record_on_two_equal_gpus_keeps_its_verdicts() -> None:
-    whole = records.read(KEPT)
-    before, after = judge(whole, Policy()), judge(on_two(whole, 1.0), Policy())
-    assert [case.verdict for case in after.cases] == [case.verdict for case in before.cases]

@@ -99,29 +99,3 @@ def test_what_is_larger_than_a_lottery_is_certain_at_once(processes: int, lotter
     assert (at.early, at.certain) == (True, False)
     assert (beyond.early, beyond.certain) == (False, True)
     assert limit < at.detectable() < 1.02 * limit, "what would have been seen is not less than that"
-
-
-def test_what_may_show_no_direction_yet_lends_nothing_to_the_others() -> None:
-    sure, early = claims([evidence(*[0.01] * 4), evidence(0.05, 0.05)], POLICY)
-    assert sure.p == pytest.approx(2 * sure.pooled.p()), "as if nothing were known of the other"
-    assert early.p == pytest.approx(2 * early.pooled.p())
-
-
-def widths(*cases: Evidence) -> list[float]:
-    return [claim.pooled.half_width(0.05) for claim in claims(cases, POLICY) if claim]
-
-
-CALM, WIDE = (-PRIOR / 2, 0.0, PRIOR / 2), (-8 * PRIOR, 0.0, 8 * PRIOR)
-
-
-def test_a_record_whose_other_cases_scatter_is_less_precise_and_calm_ones_tell_of_a_calm_machine() -> None:
-    (alone,) = widths(evidence(*CALM))
-    assert widths(evidence(*CALM), *[evidence(*WIDE)] * 5)[0] > 1.1 * alone
-    assert widths(evidence(*CALM), *[evidence(*CALM)] * 20)[0] < 0.95 * alone
-
-
-@pytest.mark.parametrize("other", [NOTHING, evidence(*WIDE, sides=2)], ids=["nothing", "baseline"])
-def test_cases_that_say_nothing_of_the_scatter_take_no_part(other: Evidence) -> None:
-    calm, wide = evidence(*CALM), evidence(*WIDE)
-    assert widths(calm, other)[0] == pytest.approx(widths(calm)[0])
-    assert widths(calm, wide, other)[0] == pytest.approx(widths(calm, wide)[0])

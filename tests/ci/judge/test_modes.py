@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.verdict import two_modes
-from benchmarks.verdict.two_modes import KINDS, Jumps
+from benchmarks.verdict.two_modes import KINDS
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import validity
 from kernelgate.ci.judge.stats import Array
@@ -45,11 +45,6 @@ def test_a_mode_needs_its_share(high: int, named: bool) -> None:
     assert bool(alone(jumps(10, high=high))) == named
 
 
-@pytest.mark.parametrize(("middle", "named"), [(5, True), (6, False)])
-def test_modes_with_samples_between_them_are_one(middle: int, named: bool) -> None:
-    assert bool(alone(jumps(10, middle=middle))) == named
-
-
 @pytest.mark.parametrize(("stray", "fatal"), [(14, False), (15, True)])
 @pytest.mark.parametrize("inverted", [False, True])
 def test_processes_that_keep_to_one_mode_are_only_named(stray: int, fatal: bool, inverted: bool) -> None:
@@ -81,18 +76,6 @@ def test_modes_of_one_side_alone_are_named_with_what_they_make(swapped: bool) ->
     assert said.message.startswith(f"the {who} jumps between 100 and 110 µs, and {often}: up to")
     assert said.message.endswith("% of change")
     assert [finding.disqualifies for finding in found.against(0.0, Policy().gates)] == [True]
-
-
-@pytest.mark.parametrize("kind", ["shared by the rounds", "each side its own"])
-def test_equal_shares_never_forbid_a_verdict(kind: str) -> None:
-    for distance, share in ((0.03, 0.05), (0.1, 0.2)):
-        found = two_modes.counted(KINDS[kind](distance, share), 3)
-        assert (found.equivalent, found.refused) == (3, 0), (kind, distance, share)
-
-
-def test_a_slower_head_is_seen_through_shared_modes() -> None:
-    found = two_modes.counted(Jumps(0.05, 0.2, 0.2, change=0.01), 10)
-    assert (found.slower, found.refused) == (10, 0)
 
 
 def test_a_head_that_is_slow_more_often_is_named() -> None:

@@ -9,8 +9,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats as textbook
 
 from benchmarks.verdict import spreads
@@ -50,34 +48,6 @@ def test_a_history_alone_is_a_t_test(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.half_width(0.002) == pytest.approx(expected, rel=0.02)
 
 
-def test_an_interval_and_its_p_are_of_one_distribution() -> None:
-    found = pooled(np.array([0.004, 0.0045, 0.005]))
-    for alpha in (0.3, 0.05, 1e-4):
-        width = found.half_width(alpha)
-        assert Pooled(width, found.error, found.df, 0.0, found.factors, found.weights).p() == pytest.approx(alpha)
-
-
-FEW = st.lists(st.floats(-0.02, 0.02), min_size=2, max_size=7).map(np.array)
-
-
-@settings(max_examples=20)
-@given(FEW, st.floats(-0.5, 0.5))
-def test_a_shift_moves_the_change_and_nothing_else(values: Array, shift: float) -> None:
-    one, moved = pooled(values), pooled(values + shift)
-    assert moved.change == pytest.approx(one.change + shift)
-    assert moved.half_width(0.05) == pytest.approx(one.half_width(0.05), rel=1e-6)
-    mirrored = pooled(-values)
-    assert (mirrored.change, mirrored.half_width(0.01)) == pytest.approx((-one.change, one.half_width(0.01)))
-
-
-def test_the_grid_is_fine_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = np.array([0.001, 0.0018, 0.0031])
-    coarse = pooled(values).half_width(0.001)
-    monkeypatch.setattr(prior, "STEPS", 4 * prior.STEPS)
-    fine = pooled(values, prior.prior.__wrapped__(prior.CHANGE_PCT)).half_width(0.001)
-    assert coarse == pytest.approx(fine, rel=0.03)
-
-
 def test_other_cases_move_a_share_by_no_more_than_they_weigh() -> None:
     calm, wild = (
         prior.fit(np.array(values), np.full(3, 1e-12), UNKNOWN) for values in ((0.0, 1e-4, -1e-4), (0.0, 0.02, -0.02))
@@ -96,19 +66,6 @@ RECORDS = 40
 @cache
 def measured(spread_pct: float) -> spreads.Sureness:
     return spreads.measured(spreads.unknown(spreads.scattered(spread_pct)), RECORDS, 7)
-
-
-def test_a_quiet_case_is_settled_by_few_processes_and_with_a_history_by_two() -> None:
-    assert measured(0.05).processes < 3.3
-    scene = spreads.remembered(spreads.scattered(0.05))
-    assert spreads.measured(scene, RECORDS, 9).processes <= 2.1
-
-
-@pytest.mark.parametrize("remembered", [False, True])
-def test_a_lottery_of_placement_gives_no_direction(remembered: bool) -> None:
-    draw = spreads.lottery(0.5, 0.5, True)
-    scene = spreads.remembered(draw) if remembered else spreads.unknown(draw)
-    assert spreads.measured(scene, RECORDS, 10).direction.value <= 2 / RECORDS
 
 
 @pytest.mark.slow
@@ -168,14 +125,6 @@ def test_with_a_history_two_processes_are_enough_and_the_verdict_says_why() -> N
         assert [finding.message for finding in one.findings if finding.code == "known_spread"] == messages
 
 
-def test_a_noisy_history_makes_no_process_odd() -> None:
-    """What scatters as it always did is not named, and takes as many processes as it takes."""
-    noisy = of_one(QUIET.model_copy(update={"spread_pct": 0.4}))
-    apart = made([0.0, 0.5, -0.4])
-    assert [finding.code for finding in judge(apart, POLICY).cases[0].findings] == ["processes_disagree"]
-    assert [finding.code for finding in judge(apart, POLICY, history=noisy).cases[0].findings] == ["known_spread"]
-
-
 def day(number: int, median_us: float = 100.0, code: str = "one") -> BaselineDay:
     return BaselineDay(measured=f"2026-11-{number:02}", code=code, median_us=median_us)
 
@@ -192,25 +141,6 @@ def test_days_of_one_code_show_the_drift_where_they_are_enough_or_differ_more_th
     of_two = prior.drift([day(1, 100), day(2, 100.1), day(3, 100), day(4, 80, "two"), day(5, 80.1, "two")])
     assert of_two.df == 3
     assert of_two.error < 0.002
-
-
-@given(st.lists(st.integers(1, 28), max_size=40))
-def test_a_day_of_one_code_counts_once(numbers: list[int]) -> None:
-    held: tuple[BaselineDay, ...] = ()
-    for number in numbers:
-        held = prior.with_today(held, day(number, 100.0 + number))
-    kept = [one.measured for one in held]
-    assert kept == sorted(set(kept))
-    assert len(held) == min(len(set(numbers)), prior.KEPT_DAYS)
-
-
-def test_identical_code_of_another_day_is_not_called_different() -> None:
-    """By a bound of 0.5%, up to 40% were."""
-    assert said(1.0, 5, 0.0, draws=15).hits <= 1
-
-
-def test_days_that_drift_little_let_three_percent_be_seen() -> None:
-    assert said(0.15, 5, 3.0, draws=6).hits >= 5
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,26 +66,6 @@ def test_only_what_is_certainly_faster_moves() -> None:
     measured = {name: one.measured for name, one in after.summary.cases.items()}
     assert measured == {"one": "2026-08-09", "two": "2026-08-01", "three": "2026-08-01"}
     assert apart.oldest(after) == "2026-08-01"
-
-
-@pytest.mark.parametrize(
-    ("status", "moves"),
-    [(Status.IMPROVED, True), (Status.FASTER, True), (Status.LIKELY_FASTER, False), (Status.UNDECIDED, False)],
-)
-def test_what_is_likely_at_most_moves_nothing(status: Status, moves: bool) -> None:
-    verdict = judge(night(9, {"one": -0.2}), POLICY, stored(1, {"one": 0}))
-    told = replace(verdict, cases=tuple(replace(case, status=status) for case in verdict.cases))
-    assert ratchet.faster(told, POLICY.processes) == ({ONE} if moves else set())
-
-
-def test_cases_of_several_nights_stay_one_record() -> None:
-    held = stored(1, {"one": 0, "two": 0})
-    for day in (2, 3, 4):
-        held = ratchet.moved(held, stored(day, {"one": -day / 100, "two": 0}), {ONE})
-    again = record.from_json(record.to_json(held))
-    assert times(again) == {"two": 0.0, "one": -4.0}
-    assert len(again.environments) == 1
-    assert [len(one.processes) for one in timed_cases(again)] == [4, 4]
 
 
 def test_another_machine_keeps_its_name() -> None:
@@ -203,8 +182,3 @@ def test_each_thing_of_a_machine_that_is_not_as_it_was_is_named() -> None:
     )
     assert apart.named(apart.changed(now, then)) == told
     assert apart.changed(now, Environment()) == ()
-
-
-def test_a_record_without_a_summary_is_as_old_as_its_run() -> None:
-    assert apart.oldest(night(3, {"one": 0})) == "2026-08-03"
-    assert apart.oldest(RunRecord()) is None

@@ -6,13 +6,9 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench.record import Build, Case, Expected, Note, RunRecord
+from kernelgate.bench.record import Build, Case, Expected, RunRecord
 from kernelgate.ci.judge import cards
-from kernelgate.ci.judge.case import Outcome
-from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report import remarks
-from tests.ci.judge.told import missing, plain
+from tests.ci.judge.told import missing
 
 BOTH: dict[str, Any] = {"card": "one", "key": "k", "call_hash": "c", "library_sha256": "ab"}
 
@@ -66,13 +62,3 @@ def test_cases_of_one_machine_code_are_rightly_not_run_and_no_others(head: dict[
     assert cards.nothing_differs(made) is (same == {"a", "b"})
     untimed = ", ".join(sorted({"a", "b"} - same))
     assert missing(made, "") == ([f"{untimed} {'was' if same else 'were'} not timed"] if untimed else [])
-
-
-def test_a_case_of_one_machine_code_counts_as_equivalent_and_is_no_row() -> None:
-    note = Note(code="same_machine_code", card="one", text="same machine code on both sides, not run: every case")
-    made = coded().model_copy(update={"notes": (note,)})
-    verdict = judge(made, Policy())
-    assert (verdict.refused, verdict.cases) == (None, ())
-    assert plain(remarks.of_cards(made, verdict)) == ["➖ one: same machine code on both sides, not run: every case."]
-    assert note in remarks.said(made)
-    assert judge(coded(host="changed"), Policy()).verdict is Outcome.INCONCLUSIVE

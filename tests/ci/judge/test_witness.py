@@ -110,23 +110,6 @@ def test_the_tolerance_is_the_least_that_contradicts(sign: int) -> None:
     assert contradicts(replace(SHARP, change=sign * TOLERANCE * (1 + 1e-9)), EXACT)
 
 
-@pytest.mark.parametrize("unsure", ["witness", "comparison"])
-def test_noise_on_either_side_is_allowed_for(unsure: str) -> None:
-    wide = np.random.default_rng(9).normal(0, 0.1, 20)
-    change = 0.06
-    noisy = (replace(SHARP, change=change), wide) if unsure == "witness" else (Pooled(change, 0.02, 10), EXACT)
-    assert not contradicts(*noisy)
-    assert contradicts(replace(SHARP, change=change), EXACT)
-
-
-def test_the_bias_of_clock_and_placement_is_allowed_for() -> None:
-    """Beside noise: the tolerance is larger than either."""
-    placement = math.log1p(witness.ALTERNATING_BIAS_PCT / 100)
-    compared = replace(SHARP, bias=0.01)
-    assert not contradicts(replace(compared, change=0.01 + placement), EXACT, tolerated=0.001)
-    assert contradicts(replace(compared, change=0.0101 + placement), EXACT, tolerated=0.001)
-
-
 def test_identical_code_is_hardly_ever_accused() -> None:
     """With the whole bias of placement, and times of which some are far off; no case in 500."""
     rng = np.random.default_rng(10)
@@ -154,18 +137,6 @@ def test_no_gain_is_believed_of_a_process_that_could_reach_what_is_right(change:
     noted = record.model_copy(update={"notes": (Note(code="verified_in_process", text="no peer may map it"),)})
     assert only(noted).status is status
     assert only(record).status is (Status.REGRESSED if change > 0 else Status.IMPROVED)
-
-
-def test_each_turn_of_the_witness_speaks_for_itself() -> None:
-    record = made(0.0, alone(0.0, samples=5), alone(0.0, samples=9), alone(0.0, samples=4))
-    ((key, turns),) = witness.log_ratios(record).items()
-    assert (key, [len(ratios) for ratios in turns]) == (timed_cases(record)[0].key, [5, 9])
-
-
-def test_a_witness_of_one_side_says_nothing() -> None:
-    record = made(-20.0, process({"head": [1.0] * 9}, "witness"))
-    assert witness.log_ratios(record) == {}
-    assert only(record).status is Status.IMPROVED
 
 
 def lacking(record: RunRecord, **changes: Any) -> list[str]:
@@ -202,15 +173,3 @@ def test_processes_that_lie_far_apart_say_that_the_witnesss_may_too() -> None:
     assert witness.apart([turn], near, near, TOLERANCE).error == pytest.approx(stats.median_of(turn).error)
     assert witness.apart([ratios], near, far, TOLERANCE).error > 0.3
     assert witness.apart([ratios], near[:1], far[:1], TOLERANCE).error == 0, "one process shows no scatter"
-
-
-def test_turns_that_lie_apart_are_judged_by_that() -> None:
-    """What differs between processes is the same for every batch of one: it shows in further turns alone."""
-    rng = np.random.default_rng(13)
-    near, far = ([level + rng.normal(0, 0.001, 8) for level in levels] for levels in ((0, 0, 0), (0, 0.3, 0)))
-    quiet, noisy = witness.apart(near, [], [], TOLERANCE), witness.apart(far, [], [], TOLERANCE)
-    assert abs(quiet.change) < 0.001
-    assert quiet.error == pytest.approx(math.log1p(witness.CPU_SPREAD_PCT / 100) / math.sqrt(3), rel=0.3)
-    assert noisy.error > 3 * quiet.error
-    assert noisy.error < 0.3, "less than the farthest turn is off: turns are averaged"
-    assert witness.apart(near[:1], [], [], TOLERANCE).error < 0.001
