@@ -13,7 +13,7 @@ import pytest
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.measure.bisect import MeasuredCommits
 from kernelgate.bench.record import Timing
-from kernelgate.ci.bisect import answers, posterior, rounds
+from kernelgate.ci.bisect import answers, rounds
 from kernelgate.ci.bisect.answers import TimedAnswer
 from kernelgate.ci.bisect.posterior import CommitTime, Search
 from kernelgate.ci.bisect.rounds import Rounds, standing
@@ -144,12 +144,6 @@ def test_two_changes_are_named_both() -> None:
     assert f"−2.85% between {4:012x} and {5:012x}" in text
 
 
-def test_what_was_measured_together_counts_no_more_once_processes_take_turns() -> None:
-    bench = FakeBench(slower(9, 4, pct=5.0), apart=True)
-    found, search, _ = searched(bench)
-    assert (search.spread_pct, found.culprits) == (rounds.APART_PCT, (bench.shas[4],))
-
-
 def read(times_pct: Mapping[int, float], noise_pct: float = 0.02, seed: int = 1) -> dict[int, CommitTime]:
     """One process: commits and by how much each is slower than any number."""
     rng = np.random.default_rng(seed)
@@ -162,27 +156,6 @@ def read(times_pct: Mapping[int, float], noise_pct: float = 0.02, seed: int = 1)
 def measured(search: Search, *processes: Mapping[int, float]) -> Search:
     """With processes of exact times."""
     return replace(search, processes=tuple(read(one, seed=at) for at, one in enumerate(processes)))
-
-
-def test_before_anything_is_measured_every_commit_is_as_likely() -> None:
-    found = posterior.of(Search(64))
-    assert found.none == pytest.approx(posterior.NONE)
-    assert found.culprit[1:] == pytest.approx(np.full(64, (1 - posterior.NONE) / 64))
-    assert standing(Search(64)).kind == "open"
-
-
-def test_the_first_commit_with_the_new_time_is_the_culprit() -> None:
-    search = measured(Search(4), *[{0: 0.0, 1: 0.0, 2: 1.0, 3: 1.0, 4: 1.0}] * 2)
-    now = standing(search)
-    assert (now.kind, now.culprits) == ("found", (2,))
-    assert 100 * math.expm1(now.effect) == pytest.approx(1.0, abs=3 * 100 * now.error)
-    assert standing(measured(Search(3), *[{0: 5.0, 1: 5.0, 2: 0.0, 3: 0.0}] * 2)).culprits == (2,), "also if faster"
-
-
-def test_nothing_between_two_equal_libraries_is_the_culprit() -> None:
-    search = measured(Search(8, same=frozenset({(2, 4)})), *[{0: 0.0, 2: 0.0, 5: 1.0, 8: 1.0}] * 2)
-    assert standing(search).culprits == (5,)
-    assert posterior.of(Search(8, same=frozenset({(0, 8)}))).none == 1.0, "equal ends need no measurement"
 
 
 def test_what_varies_from_process_to_process_is_not_taken_for_a_change() -> None:
@@ -213,7 +186,3 @@ def test_what_is_left_open_is_measured_again() -> None:
     search = measured(Search(64), *unclear)
     for one in rounds.next_processes(search):
         assert 31 in one
-
-
-def test_a_range_of_one_commit_measures_its_ends() -> None:
-    assert rounds.next_processes(Search(1)) == ((0, 1),) * rounds.PROCESSES

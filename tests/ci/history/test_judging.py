@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelgate.bench.record import Calls, CaseKey, Check, FuzzResult, Run, RunRecord
+from kernelgate.bench.record import Calls, CaseKey, Run, RunRecord
 from kernelgate.ci.history import database, index, judging, past
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry, moment
 from kernelgate.ci.history.past import AskedCases
-from kernelgate.ci.judge import prior as known_before
 from kernelgate.ci.judge.prior import NO_HISTORY, History
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.pipeline import prior
@@ -67,14 +66,6 @@ def test_a_pinned_commit_whose_results_are_wrong_is_compared_with_nothing() -> N
     assert case.comparisons == ()
 
 
-def test_wrong_results_have_no_times() -> None:
-    wrong = FuzzResult(id="f", seed=1, passed=False)
-    made = judging.judged("n", a_record(checks=(Check(kind="fuzz", status="failed", results=(wrong,)),)), QUICK)
-    assert made.cases == ()
-    assert made.reason is not None
-    assert "wrong result" in made.reason
-
-
 def test_times_that_nobody_should_believe_say_why() -> None:
     rng = np.random.default_rng(1)
     cases = (case(*noise(rng, processes=3), "fine"), case(*noise(rng, processes=1), "alone"))
@@ -109,7 +100,6 @@ def test_times_can_be_compared_as_text() -> None:
 # ---- what the judge is told: from the index, before the record was made, and of these cases alone --------------------
 
 
-POLICY = Policy()
 KEY = CaseKey("norm", "one")
 PLACE = ("NVIDIA H200", KEY)
 LATER = "2026-09-01T00:00:00Z"
@@ -128,20 +118,6 @@ def compared(day: int, spread_pct: float = 0.05, processes: int = 3, us: float =
 def known(index_at: Database, *keys: CaseKey, **parts: Any) -> History:
     wanted = {"gpu": "NVIDIA H200", "repository": "", "before": LATER, **parts}
     return past.of_database(index_at, AskedCases(keys=frozenset(keys or (KEY,)), **wanted))
-
-
-def test_comparisons_are_joined_oldest_first(index_at: Database) -> None:
-    put(index_at, compared(3, 0.1, processes=9), compared(1, 9.0, processes=5), compared(2, 0.3, processes=3))
-    one = known(index_at).spreads[PLACE]
-    # 8 degrees of freedom of the newest, 2 of what was remembered before it: of 0.3% and 9%, 2 to 4.
-    assert one.spread_pct == pytest.approx(((8 * 0.1**2 + 2 * ((2 * 0.3**2 + 4 * 9.0**2) / 6)) / 10) ** 0.5, rel=0.001)
-    assert (one.df, one.comparisons, one.last_seen) == (10, 3, "2026-08-03T00:00:00Z")
-
-
-def test_only_what_was_made_before_the_record_counts(index_at: Database) -> None:
-    put(index_at, compared(1), compared(2, 5.0), compared(3, 5.0))
-    assert known(index_at, before="2026-08-02T00:00:00Z").spreads[PLACE].comparisons == 1
-    assert known(index_at, before="2026-08-01T00:00:00Z") == NO_HISTORY
 
 
 @pytest.mark.parametrize(
@@ -176,22 +152,6 @@ def test_what_no_pair_of_processes_showed_tells_nothing(index_at: Database) -> N
         compared(2, cases=(CaseEntry(card="norm", case="one", comparisons=(other_tool,)),)),
     )
     assert known(index_at) == NO_HISTORY
-
-
-def test_days_of_the_same_commit_show_the_drift(index_at: Database) -> None:
-    levels = (100.0, 100.2, 99.9, 100.1)
-    put(index_at, *(compared(day, us=us) for day, us in enumerate(levels, 1)))
-    held = known(index_at).days[PLACE]
-    assert [one.measured for one in held] == [f"2026-08-0{day}" for day in range(1, 5)]
-    assert known_before.drift(held).error < 0.003
-
-
-def test_another_driver_or_a_day_alone_is_no_drift(index_at: Database) -> None:
-    newer = H200.model_copy(update={"device": H200.device.model_copy(update={"driver": "600.1"})})
-    put(index_at, compared(1), compared(2, us=200.0, environment=newer))
-    assert known(index_at).days == {}
-    put(index_at, compared(1, us=300.0, rules="again"))
-    assert known(index_at).days == {}, "two measurements of one day are no two days"
 
 
 def test_the_history_is_read_from_the_environment_alone(

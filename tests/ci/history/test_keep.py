@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import random
 import subprocess
 import sys
@@ -21,7 +20,6 @@ import sqlalchemy as sa
 import zstandard
 
 from kernelgate.bench.core.errors import KernelgateError, OutputError
-from kernelgate.bench.record import Device, Environment
 from kernelgate.ci.history import database, index, judging, keep, series, store
 from kernelgate.ci.history.database import Database, HistoryIndexError
 from kernelgate.ci.history.entry import KeptSession, SeriesEvent
@@ -30,9 +28,8 @@ from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.history.store import StoreError
 from kernelgate.ci.lab import log
 from kernelgate.ci.lab.log import Closed, Event
-from kernelgate.ci.policy.policy import Gates
 from tests.ci.history.conftest import QUICK
-from tests.ci.history.entries import H200, HEAD, a_record, an_entry, as_file, contents, counted, put, read, write
+from tests.ci.history.entries import HEAD, a_record, an_entry, as_file, contents, counted, put, read, write
 from tests.ci.lab import session_events as made
 
 EVENT = SeriesEvent(
@@ -47,30 +44,12 @@ def heads_of(index_at: Database, wanted: Wanted = ALL) -> list[str]:
     return [(row.commit or "")[0] for one in read(index_at, series.series, wanted) for row in one.points]
 
 
-def test_another_policy_judges_again_and_takes_the_place(archive: Archive) -> None:
-    data = as_file(a_record(change=0.02, processes=4))
-    keep.add_record(archive, data, "run.json")
-    strict = replace(archive, policy=QUICK.model_copy(update={"gates": Gates(regression_pct=1.0)}))
-    assert keep.add_record(strict, data, "run.json")
-    (row,) = contents(archive.database)["comparisons"]
-    assert "'regressed'" in row
-    assert counted(archive.database, database.RECORD) == 1
-
-
 def test_commits_stand_as_the_default_branch_has_them_whatever_their_dates(index_at: Database) -> None:
     put(index_at, *(an_entry(sha, sha * 40, day=day) for day, sha in enumerate("cxab", 1)))
     assert heads_of(index_at) == ["c", "x", "a", "b"], "by time, as long as nothing else is known"
     write(index_at, index.place, [letter * 40 for letter in "abc"])
     write(index_at, index.place, [letter * 40 for letter in "fe"])  # of another repository's checkout
     assert heads_of(index_at) == ["a", "b", "c", "x"]
-
-
-def test_series_are_chosen_by_what_people_type(index_at: Database) -> None:
-    l4 = Environment(device=Device(name="NVIDIA L4"))
-    put(index_at, an_entry("a"), an_entry("b", "b" * 40, day=9), an_entry("c", "c" * 40, environment=l4))
-    assert heads_of(index_at, Wanted(gpu="h200")) == ["a", "b"]
-    assert heads_of(index_at, Wanted(card="norm", case="one", gpu="l4")) == ["c"]
-    assert heads_of(index_at, Wanted(since="2026-08-05T00:00:00Z")) == ["b"]
 
 
 def test_what_is_not_there_is_said_with_what_is(index_at: Database) -> None:
@@ -83,17 +62,6 @@ def test_what_is_not_there_is_said_with_what_is(index_at: Database) -> None:
     ):
         with pytest.raises(KernelgateError, match=message):
             heads_of(index_at, wanted)
-
-
-def test_an_export_has_all_rows_and_each_names_its_series(archive: Archive) -> None:
-    put(archive.database, an_entry("a"), an_entry("b", us=103.0, day=2))
-    keep.add_event(archive, EVENT)
-    with database.reading(archive.database) as connection:
-        content = json.loads("".join(series.as_json(connection)))
-    rows = [(row["card"], row["gpu"], row["us"]) for row in content["points"]]
-    assert rows == [("norm", H200.device.name, 100.0), ("norm", H200.device.name, 103.0)]
-    assert content["comparisons"][0]["change_pct"] == pytest.approx(2.02, abs=0.01)
-    assert (content["comparisons"][0]["low_pct"], content["events"][0]["why"]) == (1, "b")
 
 
 def filled(archive: Archive) -> dict[str, list[str]]:
@@ -384,15 +352,6 @@ def test_one_series_shows_each_commit(index_at: Database) -> None:
         "2026-08-01  aaaaaaa  100.0 µs  0.10%  not to be trusted",
         "2026-08-02  bbbbbbb  103.0 µs  0.10%             +2.02%",
     ]
-
-
-def test_what_is_beyond_every_number_is_no_number(index_at: Database) -> None:
-    (case,) = an_entry("a").cases
-    points = tuple(one.model_copy(update={"error": 1e4}) for one in case.points)
-    comparisons = tuple(one.model_copy(update={"effect": 1e4}) for one in case.comparisons)
-    wild = case.model_copy(update={"points": points, "comparisons": comparisons})
-    put(index_at, an_entry("a", "a" * 40, cases=(wild,)))
-    assert text(index_at).splitlines()[-1].split() == ["2026-08-01", "aaaaaaa", "100.0", "µs", "—", "—"]
 
 
 def test_several_cases_are_a_line_each(index_at: Database) -> None:

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelgate.bench.record import Cost, Environment, Run
+from kernelgate.bench.record import Cost, Run
 from kernelgate.ci.history import culprits, index, nights, store
 from kernelgate.ci.history.culprits import Suspicion
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry, SeriesEvent
 from kernelgate.ci.history.facts import CaseName, Change, KnownCulprits, NightPlan
-from kernelgate.ci.history.nights import LOOKS, CaseChanges
+from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.history.store import Store
-from kernelgate.ci.policy.policy import TO_DIRECT, Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.history.entries import H200, an_entry, named, put, read, write
 
 PINNED = "f" * 40
@@ -73,13 +73,6 @@ def test_what_another_repository_accepts_is_not_accepted_here(index_at: Database
     assert both == {"": "suspected", "someone/fork": "accepted"}
 
 
-def test_a_comparison_with_a_commit_off_the_default_branch_confirms_nothing(index_at: Database) -> None:
-    """As of a pull request's head that was squashed: whether the change lies between the two is not known."""
-    every = [a_night(number, stepped(number)) for number in range(NIGHTS)]
-    ((change,),) = (one.changes for one in found(index_at, *every, a_pair(STEP - 1, NIGHTS + 7, 2.0)))
-    assert change.state == "suspected"
-
-
 def on(entry: Entry, uuid: str, version: str = "0.1.0") -> Entry:
     """The same on this GPU, by this kernelgate."""
     device = H200.device.model_copy(update={"uuid": uuid})
@@ -99,15 +92,6 @@ def test_machines_that_take_turns_are_no_change_and_a_release_of_ours_hides_none
     put(index_at, *(a_night(n, stepped(n), PINNED if n < STEP else "e" * 40, case="three") for n in range(NIGHTS)))
     (three,) = read(index_at, nights.of_index, Wanted(case="three"))
     assert three.changes == (), "of another pinned commit"
-
-
-def test_nights_that_nobody_should_believe_are_left_out(index_at: Database) -> None:
-    good = [a_night(number, 0.0) for number in range(STEP)]
-    throttled = [a_night(number, 9.0, finding="throttled") for number in range(STEP, NIGHTS - 2)]
-    write(index_at, index.add_event, named("e"), event("excluded", NIGHTS - 2))
-    off_the_branch = a_night(NIGHTS + 5, 9.0)
-    (one,) = found(index_at, *good, *throttled, a_night(NIGHTS - 2, 9.0), off_the_branch)
-    assert (len(one.places), one.changes) == (STEP, ())
 
 
 def test_what_a_terminal_and_a_script_get(index_at: Database) -> None:
@@ -263,16 +247,6 @@ def test_a_drift_is_told_as_one_and_not_searched(index_at: Database) -> None:
     assert (one.kind, one.commits) == ("drift", suspected.place - suspected.previous_place - 4)
 
 
-def test_a_commit_that_cannot_be_told_is_left_and_the_rest_is_told_as_several(index_at: Database) -> None:
-    sparse(index_at, 2)
-    for look in range(LOOKS):
-        [search] = told(index_at).searches
-        assert search.pairs == ((STEP - 2, STEP - 1),)
-        compare(index_at, STEP - 2, STEP - 1, 1.0, look)
-    [one] = told(index_at).culprits
-    assert (one.previous, one.commit, one.commits) == (sha(STEP - 2), sha(STEP), 2)
-
-
 # ---- Which comparisons a night is to make, as commands and for a workflow's run, within what is left of the night ----
 
 POLICY = Policy()
@@ -293,13 +267,6 @@ def test_cases_of_the_same_two_commits_share_processes_on_each_kind_of_gpu() -> 
     assert (second.previous, second.commit) == ("aaaaaaa", "bbbbbbb")
     assert (second.gpu, second.cases) == ("H200", ("attention/M=512", "attention/M=1024"))
     assert second.gpu_seconds == 20.0 * second.processes
-
-
-def test_small_changes_and_noisy_cases_take_more_processes() -> None:
-    large, small = (replace(ONE, change=replace(CHANGE, change_pct=pct)) for pct in (9.0, 0.2))
-    noisy = replace(ONE, spread_pct=0.5)
-    assert culprits.needed(large, POLICY) == TO_DIRECT < culprits.needed(small, POLICY)
-    assert culprits.needed(noisy, POLICY) == POLICY.processes.limit
 
 
 def test_the_budget_holds_and_the_larger_change_comes_first_unless_one_waited_long() -> None:
@@ -339,15 +306,6 @@ def test_what_is_suspected_becomes_commands_that_settle_it(index_at: Database) -
     assert shlex.split(pair.commands[1]) == ["kernelgate", "history", "add", words[-1]]
     text = culprits.plan_text(plan, POLICY).splitlines()
     assert text == [f"# on {pair.gpu}: about {pair.gpu_seconds:.0f} of 600 GPU-seconds", *pair.commands]
-
-
-def test_what_was_confirmed_is_not_measured_again_nor_what_cannot_be_built(index_at: Database) -> None:
-    suspect(index_at, "one")
-    put(index_at, a_pair(STEP - 1, STEP, 2.0))
-    assert planned(index_at) == NightPlan((), ())
-    assert culprits.plan_text(planned(index_at), POLICY) == "# nothing is suspected"
-    put(index_at, *(one.model_copy(update={"environment": Environment()}) for one in times(40, 25, 8.0)))
-    assert planned(index_at) == NightPlan((), ()), "these commits are not on the default branch"
 
 
 TONIGHT = (datetime(2026, 8, 20, 4, tzinfo=UTC), [sha(number) for number in range(NIGHTS)])

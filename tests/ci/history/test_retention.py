@@ -9,21 +9,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from kernelgate.bench.record import Run
 from kernelgate.ci.history import database, entry, index, keep, retention, series, store
-from kernelgate.ci.history.entry import CondensedRecord, Entry, SeriesEvent
+from kernelgate.ci.history.entry import CondensedRecord, SeriesEvent
 from kernelgate.ci.history.facts import CondensedRecords
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.policy import policy
-from kernelgate.ci.policy.policy import Gates
 from tests.ci.history.conftest import QUICK
 from tests.ci.history.entries import BASE, H200, HEAD, a_record, as_file, contents, read, write
 from tests.ci.records import DATA
-from tests.runs import case, process, run_record
 
 YEARS_LATER, SOON = datetime(2030, 1, 1, tzinfo=UTC), datetime(2026, 8, 20, tzinfo=UTC)
 RULES = policy.load(Path(__file__).parents[3] / ".ci" / "kernelgate.toml")
@@ -86,16 +83,6 @@ def test_old_records_lose_their_samples_and_nothing_that_was_said(archive: Archi
     assert [str(broken) in line for line in said] == [True]
 
 
-@pytest.mark.usefixtures("every")
-def test_another_policy_leaves_what_was_said_of_condensed_records(archive: Archive) -> None:
-    run(archive)
-    strict = replace(archive, policy=QUICK.model_copy(update={"gates": Gates(regression_pct=1.5)}))
-    assert keep.rebuild(strict, pytest.fail) == 8
-    with database.reading(archive.database) as connection:
-        rules = connection.exec_driver_sql("SELECT rules FROM record").scalars().all()
-    assert (rules.count(archive.rules), rules.count(strict.rules)) == (2, 6)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
 def test_the_verdicts_of_kept_records_stay_as_they_are(path: Path, archive: Archive) -> None:
@@ -108,17 +95,6 @@ def test_the_verdicts_of_kept_records_stay_as_they_are(path: Path, archive: Arch
     assert retention._condense(here, store.name_of(path.read_bytes()))[0] > 0
     keep.rebuild(here, pytest.fail)
     assert contents(here.database) == before
-
-
-@pytest.mark.parametrize("count", [1, 300])
-def test_what_is_kept_of_samples_is_true_of_them(count: int) -> None:
-    samples = tuple(np.random.default_rng(3).lognormal(3, 0.03, count).tolist())
-    made = run_record((case("one", [process({"head": samples})]),))
-    whole = retention.condensed_record("a", made, Entry(name="a"))
-    found = whole.record.processes[0].timings[0].condensed["head"]
-    assert (found.count, found.location_us) == (count, pytest.approx(np.median(samples), rel=1e-6))
-    assert found.quantiles_us["95"] == pytest.approx(np.percentile(samples, 95), rel=1e-6)
-    assert found.variance == pytest.approx(np.var(np.log(samples), ddof=min(1, count - 1)), abs=1e-9)
 
 
 @pytest.mark.parametrize(("released", "raw"), [((), 6), ({HEAD}, 7)])

@@ -91,18 +91,6 @@ def test_what_is_suspected_and_told_answers_what_its_schema_says(capsys: pytest.
 
 
 @pytest.mark.usefixtures("checkout")
-def test_records_are_added_and_shown_in_the_order_of_commits(capsys: pytest.CaptureFixture[str]) -> None:
-    late, early = measured("a.json", 1, "HEAD"), measured("b.json", 2, "HEAD~1")
-    assert run(capsys, "add", late, early)[:2] == (0, "2 records added\n")
-    assert run(capsys, "add", late)[:2] == (0, "0 records added, 1 known already\n")
-    [series] = answered(capsys, ["show"])["series"]
-    heads = [(point["commit"], point["place"]) for point in series["points"] if point["side"] == "head"]
-    assert heads == [(commit_of("HEAD~1"), 0), (commit_of("HEAD"), 1)]
-    assert "one on NVIDIA H200" in run(capsys, "show")[1]
-    assert miniature.git(Path.cwd(), "status", "--porcelain", "--untracked-files=all", ".kernelgate") == ""
-
-
-@pytest.mark.usefixtures("checkout")
 def test_one_unreadable_record_stops_no_other(capsys: pytest.CaptureFixture[str]) -> None:
     Path("bad.json").write_text("{")
     code, out, err = run(capsys, "add", "bad.json", "absent.json", measured("a.json"))
@@ -325,10 +313,3 @@ def test_a_server_that_does_not_answer_is_given_up(
         address = f"postgresql://someone@127.0.0.1:{silent.getsockname()[1]}/history"
         assert cli.run(["history", "--database", address, "show"]) == 3
     assert "timeout expired" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("three")
-def test_a_store_that_cannot_be_counted_lets_the_index_be_read(capsys: pytest.CaptureFixture[str]) -> None:
-    shutil.rmtree(STORE / "records")
-    (STORE / "records").write_text("", encoding="utf-8")
-    assert points(capsys) == 3

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.record import Work
-from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.analyze import Analysis, analyze_kernel
 from kernelgate.ci.lab import advice, folder, log, trying
 from kernelgate.ci.lab.folder import Session
@@ -23,7 +21,6 @@ from kernelgate.ci.report import why
 from tests import miniature
 from tests.called import EndsWith
 from tests.ci.lab import session_events as made
-from tests.runs import case, run_record
 
 NSIGHT = Path(__file__).parents[2] / "data" / "nsight"
 RECORD = NSIGHT.parent / "causes/bank-conflicts.json"
@@ -66,13 +63,6 @@ def test_what_failed_or_is_not_certain_did_not_help_and_what_nobody_measured_doe
     assert (table.tries, table.sessions, table.helped) == (3, 1, 1)
     assert (one.tries, one.helped, one.failed) == (3, 1, 1)
     assert one.gains_pct == pytest.approx((-3, 20))
-
-
-@pytest.mark.parametrize(("status", "helped"), [("improved", True), ("likely_faster", False), ("undecided", False)])
-def test_only_what_is_certainly_faster_helped(status: str, helped: bool) -> None:
-    tried = made.tried(1, -20)
-    told = tried.model_copy(update={"outcomes": (tried.outcomes[0].model_copy(update={"status": status}),)})
-    assert advice.helped(told) == helped
 
 
 def test_recommend_says_what_to_do_why_and_what_was_tried(tmp_path: Path, ends_with: EndsWith) -> None:
@@ -164,22 +154,10 @@ def gated(root: Path, *events: Event) -> Session:
     return found
 
 
-def after_kept(root: Path) -> Session:
-    """A session whose kept try left a record."""
-    found = session(root, *KEPT)
-    put(RECORD, found, "try-1/run.json")
-    return found
-
-
 def next_of(found: Session, root: Path) -> tuple[str | None, str | None]:
     at_hand = advice.at_hand(found, root)
     coming_next = state_of(found.events, Policy(), made.clock(30), at_hand).next
     return coming_next.recommend, coming_next.command
-
-
-def test_before_a_change_the_profile_of_the_gate_is_asked_what_to_try(here: Path) -> None:
-    report = ".ci/sessions/one/work/profile/toy.n4.head.ncu-rep"
-    assert next_of(gated(here), here) == (f"kernelgate recommend {report}", f"{TRY} --action swizzle")
 
 
 def test_after_a_kept_change_its_own_profile_is_asked(here: Path) -> None:
@@ -206,32 +184,6 @@ def test_after_a_kept_change_its_own_profile_is_asked(here: Path) -> None:
 def test_a_report_of_another_state_is_not_asked(here: Path, later: tuple[Event, ...]) -> None:
     """One that the gate made of a change that was reverted, or that a failed attempt wrote over."""
     assert advice.profile_of(gated(here, *PROFILED, *later)) is None
-
-
-def test_of_a_kernel_at_its_roof_the_next_thing_is_to_end(here: Path) -> None:
-    found = session(here, *made.passed(0.9), made.gate("profile", 5, bottleneck="dram"))
-    put(NSIGHT / "dram.ncu-rep", found, "profile/toy.n4.head.ncu-rep")
-    assert next_of(found, here)[0] is not None, "how much must be moved is not known"
-    moved = analyze.analyze(NSIGHT / "dram.ncu-rep")[0].kernel.figures["dram_bytes"]
-    for needed, command in ((0.5 * moved, f"{TRY} --action "), (moved, "kernelgate session close")):
-        timed = run_record(
-            [case("n4", work=Work(bytes=needed), card="toy"), case("n8", work=Work(bytes=1), card="toy")]
-        )
-        record.write(timed, found.work / "performance.json")
-        assert (next_of(found, here)[1] or "").startswith(command)
-
-
-def test_without_a_profile_nothing_is_recommended(here: Path) -> None:
-    skipped = (*made.passed(0.4), made.gate("profile", 5, skipped="no ncu"))
-    assert next_of(session(here, *skipped), here) == (None, TRY)
-    assert next_of(session(here, *PROFILED), here) == (None, TRY)  # another machine has it
-
-
-def test_an_action_that_is_recommended_is_logged_as_such(here: Path) -> None:
-    found = after_kept(here)
-    assert trying.as_recommended(asked("swizzle"), found, here).recommended
-    assert not trying.as_recommended(asked("more-warps"), found, here).recommended
-    assert not trying.as_recommended(asked(None), found, here).recommended
 
 
 def test_a_try_is_logged_with_what_nvidia_estimated(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

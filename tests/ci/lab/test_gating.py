@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,31 +109,6 @@ def verdict(status: Status, change_pct: float) -> RecordVerdict:
     return RecordVerdict("run.json", Outcome.INCONCLUSIVE, "so", (), means=(mean,))
 
 
-@pytest.mark.parametrize(
-    ("status", "change_pct", "tuning", "advised"),
-    [
-        (Status.IMPROVED, -20.0, False, "keep"),  # 1.25 times as fast
-        (Status.IMPROVED, -15.0, False, "revert"),  # 1.18 times, and 1.2 is the policy's bar
-        (Status.FASTER, -2.0, False, "revert"),
-        (Status.FASTER, -2.0, True, "keep"),
-        (Status.LIKELY_FASTER, -50.0, True, "revert"),
-        (Status.SLOWER, 2.0, True, "revert"),
-    ],
-)
-def test_what_is_kept_by_default(
-    status: Status, change_pct: float, tuning: bool, advised: Literal["keep", "revert"]
-) -> None:
-    assert trying.advised(verdict(status, change_pct), tuning) == advised
-
-
-def test_what_is_kept_last_is_measured_against() -> None:
-    tries = (made.tried(1, -5, head="1" * 40), made.tried(2, -5, head="2" * 40), made.tried(3, 5, head="3" * 40))
-    decisions = (made.decided(1, True), made.decided(2, True), made.decided(3, False))
-    session = Session(folder=made.HERE, events=(made.opened(), *tries, *decisions))
-    assert trying.kept_state(session) == "2" * 40
-    assert trying.kept_state(Session(made.HERE, (made.opened(),))) == "b" * 40
-
-
 H200 = Environment(device=Device(name="NVIDIA H200", compute_capability="9.0", driver="570"))
 
 
@@ -183,7 +158,6 @@ def test_a_base_that_does_not_compile_is_told_before_anything_is_timed(
 
 
 WATCH = Watch("try 1", report_s=0.2, silent_s=60.0, total_s=60.0)
-TALKS = "import time\nfor _ in range(8):\n    print('at work')\n    time.sleep(0.1)\n"
 HANGS = "import time\ntime.sleep(60)\n"
 
 
@@ -191,15 +165,6 @@ HANGS = "import time\ntime.sleep(60)\n"
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     return tmp_path / "made_up.py"
-
-
-def test_work_is_reported_and_what_it_prints_is_passed_on(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    module.write_text(TALKS)
-    done = watching.run("made_up", [], module.parent, replace(WATCH, expected_s=90.0))
-    told = capsys.readouterr().err
-    assert (done.code, done.why) == (0, "at work")
-    assert told.count("  at work") == 8
-    assert re.search(r"try 1: \d+ s of about 90 s, at most 60 s", told)
 
 
 def test_the_wait_for_a_device_is_no_time_of_the_command(

@@ -63,9 +63,3 @@ def prompt(events: tuple[log.Event, ...]) -> str:
 
 def test_what_a_log_quotes_cannot_begin_a_line_of_its_own() -> None:
     assert sum(line.startswith("# ") for line in prompt(EVENTS).splitlines()) == 1
-
-
-def test_a_closed_session_is_not_continued() -> None:
-    text = prompt((*EVENTS, log.Closed(why="time", said="60 minutes")))
-    assert "closed (time): “60 minutes”" in text
-    assert "session next" not in text

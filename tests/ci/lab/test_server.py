@@ -103,22 +103,6 @@ def test_what_is_not_allowed_is_refused_with_the_call_to_make_instead(
     assert refused.value.shown()["next"] == {"tool": name, "arguments": wanted}
 
 
-@pytest.mark.parametrize(
-    ("command", "tool", "arguments"),
-    [
-        ('kernelgate session try "WHAT I CHANGE" "WHY" --action x', "session_try", ["WHAT I CHANGE", "WHY", "x"]),
-        ("kernelgate bench --case a --case b --rounds 3 --same", "bench", [["a", "b"], 3, True]),
-        ("kernelgate compare out/run.json", "compare", [["out/run.json"]]),
-    ],
-)
-def test_a_command_that_is_named_is_a_call(command: str, tool: str, arguments: list[Any]) -> None:
-    call = tools.call_of(command, TOOLS)
-    assert call is not None
-    assert call.tool == tool
-    assert sorted(map(str, call.arguments.values())) == sorted(map(str, arguments))
-    assert tools.command_line(TOOLS[tool], call.arguments, Path())
-
-
 @pytest.mark.parametrize("command", ["kernelgate mcp", "rm -rf .", "kernelgate bench --nonsense", 'kernelgate "', ""])
 def test_what_is_no_tool_is_no_call(command: str) -> None:
     assert tools.call_of(command, TOOLS) is None

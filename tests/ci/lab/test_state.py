@@ -89,15 +89,6 @@ def test_a_clock_that_went_back_is_said_and_takes_no_minutes_back() -> None:
     assert found.minutes == 12
 
 
-def test_what_was_kept_makes_the_speed_up() -> None:
-    tried = (*KEPT, made.tried(2, -20), made.decided(2, False))
-    found = state(*made.passed(0.8), PROFILED, *tried, gpu="NVIDIA H200").figures
-    assert (found.speedup_before, found.speedup) == (0.8, pytest.approx(1.6))
-    assert found.gain_kept_pct == pytest.approx(50)
-    assert (found.tries, found.kept, found.blind) == (2, 1, 2)
-    assert (found.minutes_to_build, found.minutes_to_bottleneck) == (2, 5)
-
-
 def test_a_try_is_blind_only_where_a_profile_could_have_been_made() -> None:
     tried = (*made.passed(0.8), made.tried(1, -50), made.tried(2, -20, bottleneck="dram"))
     assert state(*tried, gpu="NVIDIA H200").figures.blind == 1
