@@ -59,14 +59,6 @@ def test_an_acceptance_of_something_else_changes_nothing(other: Acceptance) -> N
     assert decide([gpu], accepted=[other]) == decide([gpu])
 
 
-def test_what_blocks_is_then_the_worst_that_is_left() -> None:
-    found = decide([of(WORSE, WORSE_Y)], accepted=[accepted()])
-    assert [(one.code.value, one.subject) for one in found.blockers] == [("slower", "y")]
-    assert [one.accepted for one in found.regressions] == [True, False]
-    both = [of(WORSE), of(WORSE, label="h100")]
-    assert decide(both, accepted=[accepted()]).conclusion == "neutral", "on every GPU"
-
-
 def test_a_case_takes_along_the_mean_that_it_alone_carries() -> None:
     both = (mean(Status.REGRESSED), mean(Status.REGRESSED, "gelu"))
     assert not decide([of(WORSE, SAME, means=both[:1])], accepted=[accepted()]).blocks

@@ -17,19 +17,18 @@ from kernelgate.bench.record import (
     OutputErrors,
     RunRecord,
     Side,
-    TimedCase,
     TimedProcess,
 )
 from kernelgate.ci.judge import correctness, doubt, gate
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.gate import BlockCode, Decision, Label
-from kernelgate.ci.judge.verdict import exit_code, judge, undecided
+from kernelgate.ci.judge.verdict import judge, undecided
 from kernelgate.ci.policy.policy import Gates, Policy
 from tests import runs
 from tests.ci.judge.told import missing
 from tests.ci.records import case, noise
 from tests.ci.report_examples import EXAMPLES
-from tests.runs import changed, process, run_record
+from tests.runs import process, run_record
 
 POLICY = Policy()
 
@@ -67,24 +66,6 @@ def test_a_wrong_output_of_the_head_is_counted_where_it_was_first_seen(
     assert correctness.is_wrong(timed_record(*processes)) == bool(said)
 
 
-def with_calls(made: TimedCase, **calls: Calls) -> TimedCase:
-    return runs.case(made.id, [changed(made.processes[0], calls=calls), *made.processes[1:]])
-
-
-def test_a_wrong_base_spoils_its_case_and_is_not_blamed_on_the_head() -> None:
-    rng = np.random.default_rng(1)
-    spoilt = with_calls(case(*noise(rng, change=0.2), id_="spoilt"), base=Calls(compared=200, failed=1))
-    made = run_record((spoilt, case(*noise(rng), id_="good")))
-    assert not correctness.is_wrong(made)
-    verdict = judge(made, POLICY)
-    first, second = verdict.cases
-    assert (first.status, second.status, verdict.refused) == (Status.UNDECIDED, Status.UNCHANGED, None)
-    said = "the base's timed output is wrong in 1 of 200 compared calls of process 1: nothing can be compared with it"
-    assert [finding.code for finding in first.disqualifying] == ["base_wrong"]
-    assert first.sentence == f"cannot tell: {said}"
-    assert exit_code(verdict) == 3, "nothing can be said of one case"
-
-
 def crash(side: Side) -> TimedProcess:
     """As it is recorded of a side that crashes without the other."""
     return process({}, "witness", calls={side: Calls(failed=1, crashed="the process was killed by SIGSEGV")})
@@ -113,14 +94,6 @@ def test_a_base_that_crashes_while_it_is_timed_leaves_only_its_case_open() -> No
     assert (doubt_.code, doubt_.cause) == ("base_wrong", "machine"), "the head is not to blame"
 
 
-def test_a_witness_with_a_wrong_head_refuses_the_record() -> None:
-    timed = case(*noise(np.random.default_rng(3), change=-0.2))
-    alone = process({"base": [9.0] * 8, "head": [9.0] * 8}, "witness", calls={"head": Calls(compared=8, failed=8)})
-    verdict = judge(run_record((runs.case("one", [*timed.processes, alone]),)), POLICY)
-    wrong = "8 of 8 compared calls of the process that holds the head alone"
-    assert verdict.refused == f"wrong result: one: the head's timed output is wrong in {wrong}; speed was not judged"
-
-
 RACE = CheckFinding(text="Race reported at a write", kernel="k<1>", file="csrc/k.cu", line=12, tool="racecheck")
 KNOWN = RACE.model_copy(update={"on_base": True})
 
@@ -143,13 +116,6 @@ def test_a_finding_of_the_head_blocks_and_names_its_kernel() -> None:
     found = decided(checked(check(RACE)))
     assert (found.conclusion, found.label) == ("failure", None), "what races has no speed worth a label"
     assert [(one.code, one.gpu, one.subject) for one in found.blockers] == [(BlockCode.SANITIZER, "l4", "k<1>")]
-
-
-def test_it_comes_before_a_regression_and_after_a_wrong_output() -> None:
-    slow = decided(checked(check(RACE), example="slower"), example="slower")
-    assert [one.code for one in slow.blockers] == [BlockCode.SANITIZER, BlockCode.SLOWER]
-    wrong = decided(checked(check(RACE), example="wrong_result"), example="wrong_result")
-    assert [one.code for one in wrong.blockers] == [BlockCode.WRONG_OUTPUT, BlockCode.SANITIZER]
 
 
 @pytest.mark.parametrize(("findings", "said"), [((KNOWN,), "fail"), ((RACE,), "warn"), ((RACE,), "ignore")])

@@ -10,13 +10,11 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from kernelgate.bench.record import CaseKey, Check
+from kernelgate.bench.record import CaseKey
 from kernelgate.ci.judge import inference, prior, verdict
 from kernelgate.ci.judge.estimate import Evidence, Group
 from kernelgate.ci.judge.inference import Inference, claims
-from kernelgate.ci.judge.prior import KnownSpread
 from kernelgate.ci.judge.stats import Array
-from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.judge.verdict import judge, undecided
 from kernelgate.ci.policy.policy import Certainty, Policy
 from tests.ci.records import case, noise
@@ -48,28 +46,6 @@ def test_cases_of_one_record_may_have_any_numbers_of_processes() -> None:
     assert {key.id for key in undecided(record, POLICY)} == {"untimed", "once", "open"}
     counted = {one.id: one.processes for one in judge(record, POLICY).cases}
     assert counted == {"untimed": 0, "once": 1, "open": 3, "at the limit": 7, "decided": 3}
-
-
-def test_nothing_is_timed_again_where_nothing_can_be_judged() -> None:
-    record = run_record([case(*noise(np.random.default_rng(2), processes=1))])
-    assert undecided(record, POLICY)
-    wrong = record.model_copy(update={"checks": (Check(kind="fuzz", status="failed"),)})
-    assert undecided(wrong, POLICY) == frozenset()
-
-
-def test_a_certain_regression_is_timed_again_until_it_can_block() -> None:
-    """A history lets two processes show the direction; one more confirms it, and no further one is needed."""
-    known = KnownSpread(spread_pct=0.05, noise_pct=0.01, df=10.0, comparisons=9)
-    drawn = [0.05, 0.0501, 0.0499]
-    for processes, answered in ((2, False), (3, True)):
-        slower = evidence("slower", np.array(drawn[:processes]))
-        group = replace(slower.groups[0], spread=prior.prior(prior.CHANGE_PCT, known))
-        slower = replace(slower, groups=(group,), known=known)
-        (claim,) = claims([slower], POLICY)
-        assert claim.certain
-        assert verdict.settled(slower, claim, POLICY) is answered
-        drifting = replace(slower, findings=(Finding("drift", "it drifted", disqualifies=True),))
-        assert not verdict.settled(drifting, claim, POLICY), "what cannot be judged may be, once it is timed again"
 
 
 Again = Callable[[Sequence[Evidence], Sequence[Inference | None]], Collection[int]]

@@ -24,7 +24,7 @@ from kernelgate.bench.record import (
 )
 from kernelgate.ci.judge import completeness, gate
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, RecordVerdict, Status
-from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence, Label, decide
+from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence, Label, decide
 from kernelgate.ci.policy.policy import AccuracyRules, Gates, Policy
 from tests import accuracies
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, fuzzed
@@ -124,12 +124,6 @@ def test_a_label_needs_every_gpu() -> None:
     assert decide([l4(SAME), little]).label is None, "faster is not unchanged"
 
 
-def test_the_worst_case_is_the_one_that_blocks() -> None:
-    (one,) = SLOWER.cases
-    two = tuple(replace(one, id=f"{pct}", change_pct=pct) for pct in (5.0, 20.0))
-    assert decide([l4(replace(SLOWER, cases=two))]).blockers == (Blocker(BlockCode.SLOWER, "l4", "20.0"),)
-
-
 @given(st.lists(MIXES, min_size=1, max_size=3), st.booleans(), st.booleans(), st.booleans())
 def test_the_decision_holds_together(mixes: list[Mix], described: bool, refused: bool, claims_block: bool) -> None:
     gpus = [part(f"gpu{number}", mix).evidence for number, mix in enumerate(mixes)]
@@ -145,25 +139,6 @@ def test_the_decision_holds_together(mixes: list[Mix], described: bool, refused:
         assert not any(one.fault for one in gpus)
     if found.conclusion == "success" or found.label in (Label.IMPROVED, Label.UNCHANGED):
         assert known
-
-
-@pytest.mark.parametrize(
-    ("name", "conclusion", "label", "blocking"),
-    [
-        ("improved_beside_one_library", "success", Label.IMPROVED, []),
-        ("one_library", "success", Label.UNCHANGED, []),
-        ("timed_against_itself", "success", Label.UNCHANGED, []),
-        ("base_does_not_compile", "neutral", None, []),
-        ("first_card", "neutral", None, []),
-        ("second_card", "success", Label.UNCHANGED, []),
-        ("card_changed", "failure", Label.REGRESSED, ["slower"]),
-        ("one_card_wrong", "failure", None, ["wrong_output"]),
-    ],
-)
-def test_cards_decide(name: str, conclusion: str, label: Label | None, blocking: list[str]) -> None:
-    made = CARD_EXAMPLES[name]()
-    found = decide([gate.evidence("l4", made.record, made.verdict, Policy())])
-    assert (found.conclusion, found.label, codes(found)) == (conclusion, label, blocking)
 
 
 def own(made: Example, *names: str, **parts: object) -> GpuEvidence:
@@ -182,13 +157,6 @@ def test_nothing_that_the_heads_own_card_says_blocks_or_passes(name: str) -> Non
     for changed in ({}, spilling):
         assert decide([own(made, **changed)]).blocks
         assert decide([own(made, "rmsnorm", "swiglu", **changed)]) == Decision("neutral")
-
-
-def test_what_is_faster_by_the_heads_own_card_passes_nothing() -> None:
-    made = CARD_EXAMPLES["improved_beside_unchanged"]()
-    assert decide([own(made, "swiglu")]).label is Label.UNCHANGED
-    assert decide([own(made, "rmsnorm")]).label is Label.IMPROVED
-    assert decide([own(made, "rmsnorm", "swiglu")]) == Decision("neutral")
 
 
 def test_only_the_means_of_the_default_branchs_cards_decide() -> None:
@@ -328,16 +296,6 @@ def test_each_card_needs_its_own_checks() -> None:
         ((short, other), [f"the fuzz check ran only {len(norm.results)} of 231 for {NORM.name}"]),
     ):
         assert lacking("improved_beside_unchanged", checks=checks) == said
-
-
-def test_a_new_card_is_no_part_of_the_plan_and_does_not_refuse_the_record() -> None:
-    made = CARD_EXAMPLES["second_card"]().record
-    asked = Expected(cards=(SWIGLU,), cases=made.cases[:1], checks=("fuzz",), processes=2)
-    assert missing(made.model_copy(update={"expected": asked})) == []
-    cards = tuple(card.model_copy(update={"source": "default branch"}) for card in made.cards)
-    other = made.model_copy(update={"expected": asked, "cards": cards, "notes": ()})
-    said = ["it holds rmsnorm/m4096_n4096_fp16, which the plan did not ask for"]
-    assert plain(completeness.against_plan(other, "l4").contrary) == said
 
 
 def test_a_card_of_the_plan_that_the_head_judged_keeps_the_check_open() -> None:

@@ -67,23 +67,6 @@ def test_the_interval_holds_the_truth_whatever_cases_share(counts: tuple[int, ..
     assert held >= 0.88, "95%, less three standard errors"
 
 
-def test_what_cases_share_is_taken_from_the_data() -> None:
-    """The same scatter of each case: alike in all of them, or each its own."""
-    moves = PRIOR * np.array([-1.5, -0.5, 0.0, 0.5, 1.5])
-    alike = [evidence(moves, str(number)) for number in range(9)]
-    own = [evidence(np.roll(moves, number), str(number)) for number in range(9)]
-    single = claims(alike, POLICY)[0]
-    assert pooled(alike).error > 0.85 * single.pooled.error, "nine times the same is no evidence for nine"
-    assert pooled(own).error < 0.55 * single.pooled.error
-
-
-def test_a_stored_baseline_and_a_bias_are_one_for_all_cases() -> None:
-    made = drawn(np.random.default_rng(1), (3,) * 9, 0.0)
-    cases = [replace(one, groups=one.groups * 2, bias=0.002) for one in made]
-    errors = [claim.pooled.error for claim in claims(cases, POLICY) if claim]
-    assert (pooled(cases).error, pooled(cases).bias) == pytest.approx((np.mean(errors), 0.002))
-
-
 def changed(*percents: float, processes: int = 4, card: str = "") -> list[Evidence]:
     """Cases that changed so much. Fewer processes than a direction takes are those of cases with a history."""
     jitter, known = 1e-5 * np.arange(processes), HISTORY if processes < TO_DIRECT else None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.record import CaseKey
-from kernelgate.ci.judge import prior, stats
+from kernelgate.ci.judge import prior
 from kernelgate.ci.judge.estimate import Evidence, Group
 from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.prior import KnownSpread
@@ -62,17 +62,6 @@ def test_sound_cases_share_the_level_and_spoilt_ones_take_no_part() -> None:
     assert [small.family, large.family, spoilt.family] == [2, 2, 2]
     (alone,) = claims([cases[2]], POLICY)
     assert alone.family == 1
-
-
-@pytest.mark.parametrize(("sides", "alpha"), [(1, POLICY.certainty.alpha), (2, 0.005)])
-@pytest.mark.parametrize("processes", [3, 5])
-def test_a_level_is_spent_over_the_looks(sides: int, alpha: float, processes: int) -> None:
-    (claim,) = claims([evidence(*[0.01] * processes, sides=sides)], POLICY)
-    looks = [(alpha, 4 if sides == 1 else 2), (0.01, 2)]
-    spent = [stats.look_alpha(level, processes, first, 7, 0.5) for level, first in looks]
-    few = sides == 1 and processes < 4
-    assert [claim.alpha, claim.equivalence_alpha] == pytest.approx([alpha / 2 if few else spent[0], spent[1]])
-    assert claim.early == few
 
 
 def remembered(df: float) -> KnownSpread:

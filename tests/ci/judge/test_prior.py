@@ -48,18 +48,6 @@ def test_a_history_alone_is_a_t_test(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.half_width(0.002) == pytest.approx(expected, rel=0.02)
 
 
-def test_other_cases_move_a_share_by_no_more_than_they_weigh() -> None:
-    calm, wild = (
-        prior.fit(np.array(values), np.full(3, 1e-12), UNKNOWN) for values in ((0.0, 1e-4, -1e-4), (0.0, 0.02, -0.02))
-    )
-    assert prior.shares([calm]) == [UNKNOWN.share]
-    few, many = (prior.shares([calm] * cases)[0] for cases in (3, 30))
-    assert UNKNOWN.share < few < many < 1
-    assert 0 < prior.shares([calm, *[wild] * 30])[0] < 0.2 * UNKNOWN.share
-    usual = prior.fit(np.array([0.0, 1e-4]), np.full(2, 1e-12), known(0.03))
-    assert prior.shares([usual, *[calm] * 30])[0] < 1
-
-
 RECORDS = 40
 
 

@@ -50,15 +50,6 @@ def test_a_head_without_a_base_has_a_reference_too(code: str, known: bool) -> No
     assert bool(reference.far_below(replace(MADE.verdict, cases=cases), Gates())) is known
 
 
-def test_a_team_may_have_it_block_or_say_nothing() -> None:
-    text, decision = comment(verdict=slow(0.31), below_reference_min="fail")
-    assert [one.code for one in decision.blockers] == [BlockCode.BELOW_REFERENCE]
-    assert text.startswith("### ⛔ Blocks: less than the reference's least speed in ")
-    text, decision = comment(verdict=slow(0.31), below_reference_min="ignore")
-    assert not decision.blocks
-    assert "× of PyTorch in" not in text
-
-
 def taking(*processes: dict[str, int]) -> RunRecord:
     """The first case takes this much in each process; of the others nothing is known."""
     known = [*processes, *[processes[-1]] * (len(MADE.record.processes) - len(processes))]

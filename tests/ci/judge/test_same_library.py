@@ -28,11 +28,6 @@ def test_the_same_sources_or_the_same_bytes_called_alike(head: dict[str, str | N
     assert cards.same_library(made) == (frozenset({"one"}) if same else frozenset())
 
 
-def test_nothing_that_is_unknown_is_the_same() -> None:
-    sides = tuple(Build(side=side, card="one", call_hash="c") for side in ("base", "head"))
-    assert cards.same_library(RunRecord(builds=sides)) == frozenset()
-
-
 CODE: dict[str, Any] = {"card": "one", "key": "k", "call_hash": "c", "host": "h", "code": {"a": "1", "b": "2"}}
 CASES = tuple(Case(card="one", id=name) for name in ("a", "b"))
 

@@ -202,23 +202,6 @@ def test_the_floor_is_that_of_the_dtype(dtype: str, floor_us: float) -> None:
     assert floor(0.951 * floor_us, ARITHMETIC, dtype=dtype) == []
 
 
-@pytest.mark.parametrize(("size", "cached"), [(50.9e6, True), (51e6, False)])
-def test_what_fits_the_cache_need_not_cross_the_bus(size: float, cached: bool) -> None:
-    assert (floor(1.0, Work(bytes=size)) == []) == cached
-
-
-@pytest.mark.parametrize(("work", "device"), [(None, "NVIDIA L4"), (ARITHMETIC, None), (ARITHMETIC, "Some CPU")])
-def test_without_work_or_a_known_device_there_is_no_floor(work: Work | None, device: str | None) -> None:
-    assert floor(0.001, work, Device(name=device)) == []
-
-
-def test_a_device_that_is_not_in_the_table_may_be_twice_as_fast_as_those_of_its_capability() -> None:
-    case, unknown = Case(id="one", work=ARITHMETIC), Device(name="NVIDIA Z9", compute_capability="8.9")
-    least = min(us for _, us in validity.floors_us(case, unknown)) / validity.UNKNOWN_DEVICE
-    found = [len(floor(part * least, ARITHMETIC, unknown)) for part in (0.951, 0.949)]
-    assert found == [0, 1]
-
-
 @pytest.mark.parametrize(("head", "found"), [(1.0, []), (0.99, ["beyond_reference"])])
 def test_a_head_a_hundred_times_as_fast_as_base_and_reference_is_not_believed(head: float, found: list[str]) -> None:
     sides = {"base": [np.array([100.0])], "head": [np.array([head])]}

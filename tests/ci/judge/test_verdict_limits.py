@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,8 +12,6 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
-from kernelgate.ci.document.formatting import as_percent
-from kernelgate.ci.judge import verdict as judging
 from kernelgate.ci.judge.case import Direction, Outcome, RecordVerdict, Status, overall
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy import constants
@@ -68,12 +65,6 @@ def test_more_than_regression_pct_blocks() -> None:
     assert change is not None
     statuses = around(change, SLOW, lambda limit: policy(gates={"regression_pct": limit}))
     assert statuses == (REGRESSED, SLOWER, SLOWER)
-
-
-def test_improvement_pct_counts_as_an_improvement() -> None:
-    change = only(FAST_HEAD, policy()).change_pct
-    statuses = around(-change, FAST_HEAD, lambda limit: policy(gates={"improvement_pct": limit}))
-    assert statuses == (IMPROVED, IMPROVED, FASTER)
 
 
 @pytest.mark.parametrize(("change", "passed", "short"), [(5.0, REGRESSED, SLOWER), (-20.0, IMPROVED, FASTER)])
@@ -181,35 +172,6 @@ def test_the_verdict_on_a_record_of_several_cases(statuses: tuple[Status, ...], 
 )
 def test_a_case_is_settled_on_one_side_of_each_gate(change: float, processes: int, settled: bool) -> None:
     assert (not undecided(differing(change, processes), policy())) == settled
-
-
-def test_no_direction_is_settled_once_a_resolution_would_have_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interval that either end passes with probability `miss` lies within ± RESOLUTION_PCT."""
-    looks = {"minimum": 4, "to_block": 4, "limit": 5}
-    record = differing(0.0, 4, spread=0.004)
-    rules = {"processes": looks, "certainty": {"miss": 0.025}}
-    verdict = only(record, policy(**rules))
-    assert verdict.direction is Direction.NONE
-    low, high = verdict.interval_pct
-    reach = max(high, as_percent(-math.log1p(low / 100)))
-    for limit, settled in ((reach * (1 - 1e-6), False), (reach * (1 + 1e-6), True)):
-        monkeypatch.setattr(judging, "RESOLUTION_PCT", limit)
-        assert (not undecided(record, policy(**rules))) == settled
-
-
-@pytest.mark.parametrize("change", [4.0, -8.0])
-def test_a_gate_within_reach_of_the_change_keeps_measuring(change: float) -> None:
-    """Either end of the likely interval, at the gate and just short of it."""
-    looks = {"minimum": 4, "to_block": 4, "limit": 5}
-    rules = {"processes": looks, "certainty": {"miss": 0.025}}
-    record = differing(change, 4, spread=0.004)
-    verdict = only(record, policy(**rules))
-    low, high = verdict.interval_pct
-    key = "regression_pct" if change > 0 else "improvement_pct"
-    for end, outward in ((low, -1), (high, 1)):
-        inside, outside = (abs(end + outward * step) for step in (-1e-6, 1e-6))
-        assert undecided(record, policy(**rules, gates={key: inside}))
-        assert not undecided(record, policy(**rules, gates={key: outside}))
 
 
 def test_a_difference_is_certain_at_alpha() -> None:
