@@ -24,6 +24,7 @@ from kernelgate.bench.system import supervise
 from kernelgate.ci.commands import cli
 from tests.called import EndsWith, Printed
 from tests.forked_reader import read_cards_in_forks
+from tests.processes import program
 from tests.test_architecture import CROSSING, MAY_IMPORT
 
 ROOT = Path(__file__).parent.parent
@@ -213,11 +214,8 @@ def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
     `$GXX` is the real one."""
 
     def install(script: str) -> Path:
-        path = tmp_path / "compiler" / "g++"
-        path.parent.mkdir()
-        real = shutil.which("g++")
-        path.write_text(f'#!/bin/bash\nGXX={real}\n[ "$1" = --version ] && exec $GXX --version\n{script}\n')
-        path.chmod(0o755)
+        answers = f'GXX={shutil.which("g++")}\n[ "$1" = --version ] && exec $GXX --version\n{script}'
+        path = program(tmp_path / "compiler" / "g++", answers, "/bin/bash")
         monkeypatch.setenv("PATH", f"{path.parent}:{os.environ['PATH']}")
         return path.parent
 

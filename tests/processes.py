@@ -1,4 +1,4 @@
-"""Which processes that a test started still run."""
+"""Programs that a test makes up, and which processes that it started still run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+
+def program(path: Path, body: str, shell: str = "/bin/sh") -> Path:
+    """A script that can be run, whatever folders it takes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!{shell}\n{body}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
 
 
 def wait_for(condition: Callable[[], bool], limit_s: float = 90.0, what: str = "waited too long") -> None:

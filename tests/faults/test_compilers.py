@@ -22,6 +22,7 @@ from kernelgate.bench.core.errors import CannotCompileError, CompileError, Kerne
 from kernelgate.ci.commands import exit_codes
 from kernelgate.ci.github import untrusted_artifact
 from tests.miniature import CPU_FILES, compiled, write
+from tests.processes import program
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -83,9 +84,8 @@ def test_a_flag_of_the_card_that_the_compiler_refuses(tree: Path, compiler: Call
 
 
 def test_a_broken_ccache(tree: Path, compiler: Callable[[str], Path]) -> None:
-    ccache = compiler('exec $GXX "$@"') / "ccache"
-    ccache.write_text("#!/bin/sh\necho 'ccache: error: Could not create cache folder' >&2; exit 1\n", encoding="utf-8")
-    ccache.chmod(0o755)
+    folder = compiler('exec $GXX "$@"')
+    program(folder / "ccache", "echo 'ccache: error: Could not create cache folder' >&2; exit 1")
     with pytest.raises(CannotCompileError, match=r"an empty source: .*ccache: Could not create cache folder"):
         compiled(tree)
 
@@ -154,10 +154,7 @@ def test_a_compiler_that_is_no_program(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def own_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
-    path = tmp_path / "bin" / "g++"
-    path.parent.mkdir()
-    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-    path.chmod(0o755)
+    path = program(tmp_path / "bin" / "g++", script)
     monkeypatch.setenv("PATH", f"{path.parent}:{os.environ['PATH']}")
     return path
 

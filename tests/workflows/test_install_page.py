@@ -25,6 +25,7 @@ from kernelgate.ci.policy import policy
 from tests.fakes import github_settings
 from tests.fakes.github_server import FakeGitHub
 from tests.miniature import ENVIRONMENT, git
+from tests.processes import program
 from tests.workflows import gh
 from tests.workflows.documents import HOME_REPOSITORY, ROOT, workflows
 from tests.workflows.repository import Change, Repository
@@ -88,13 +89,6 @@ def a_kernel_alone(tree: Path) -> None:
             rmtree(file) if file.is_dir() else file.unlink()
 
 
-def stand_in(folder: Path, name: str, script: str) -> None:
-    program = folder / "bin" / name
-    program.parent.mkdir(exist_ok=True)
-    program.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
-    program.chmod(0o755)
-
-
 def administered(hub: FakeGitHub) -> None:
     """As GitHub has the repository once its workflows were pushed."""
     hub.admin, hub.permissions, hub.settings = True, dict(github_settings.RIGHTS), copy.deepcopy(github_settings.BEGIN)
@@ -108,10 +102,10 @@ def walk(folder: Path, repository: str, page: str = PAGE) -> CommandDone:
     """Does what the page says, from an empty folder, for a kernel in `repository`."""
     origin(folder, PUBLISHED, as_published)
     origin(folder, OWN, a_kernel_alone)
-    stand_in(folder, "gh", f'exec {sys.executable} {Path(gh.__file__)} "$@"')
+    program(folder / "bin/gh", f'exec {sys.executable} {Path(gh.__file__)} "$@"')
     # What `make env` makes, in a folder that is not this one.
     verb = Path(sys.executable).with_name("kernelgate")
-    stand_in(folder, "make", f'test "$1 $3" = "-C env" && mkdir -p "$2/.venv/bin" && ln -s {verb} "$2/.venv/bin/"')
+    program(folder / "bin/make", f'test "$1 $3" = "-C env" && mkdir -p "$2/.venv/bin" && ln -s {verb} "$2/.venv/bin/"')
     blocks = [
         block for heading, each in commands(page).items() if repository == OWN or heading != OWN_ALONE for block in each
     ]

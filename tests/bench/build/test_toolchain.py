@@ -10,15 +10,9 @@ import pytest
 from kernelgate.bench.build import toolchain
 from kernelgate.bench.core.errors import BuildError
 from kernelgate.bench.system import cuda_tools
+from tests.processes import program
 
 REAL_FIND_SPEC = importlib.util.find_spec
-
-
-def executable(path: Path, script: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-    path.chmod(0o755)
-    return path
 
 
 def cuda(root: Path, *, headers: bool = True, runtime: bool = True, layout: str = "") -> Path:
@@ -27,7 +21,7 @@ def cuda(root: Path, *, headers: bool = True, runtime: bool = True, layout: str 
         if wanted:
             (root / layout / file).parent.mkdir(parents=True, exist_ok=True)
             (root / layout / file).touch()
-    return executable(root / "bin" / "nvcc", f"echo release of {root.name}")
+    return program(root / "bin" / "nvcc", f"echo release of {root.name}")
 
 
 @pytest.fixture

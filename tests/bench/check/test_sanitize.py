@@ -20,6 +20,7 @@ from kernelgate.bench.kernel.watched_call import DONE, WarmProcesses
 from kernelgate.bench.record import CheckFinding, KernelFacts
 from kernelgate.bench.system.worker import worker_pool
 from tests import faulty, sanitized
+from tests.processes import program
 
 LOGS = Path(__file__).parents[2] / "data" / "sanitize"
 
@@ -49,15 +50,9 @@ def test_equal_findings_are_one_and_one_without_a_line_still_names_its_kernel() 
     )
 
 
-def fake(folder: Path, body: str) -> Path:
-    path = folder / "compute-sanitizer"
-    path.write_text(f"#!/bin/sh\n{body}\n")
-    path.chmod(0o755)
-    return path
-
-
 def test_a_tool_that_cannot_look_says_why(tmp_path: Path) -> None:
-    script = fake(tmp_path, "echo '========= Error: Device not supported.'; echo '=========  '; exit 1")
+    refuses = "echo '========= Error: Device not supported.'; echo '=========  '; exit 1"
+    script = program(tmp_path / "compute-sanitizer", refuses)
     with pytest.raises(KernelgateError, match="memcheck exited with 1; last line: Error: Device not supported"):
         sanitized.program(script, "memcheck", ["true"])
 
@@ -107,7 +102,7 @@ class Tools:
             'exec 3< "$last"; read -r ahead <&3; read -r asked <&3\n'
             f'echo "$2 $PYTORCH_NO_CUDA_MEMORY_CACHING $asked" >> {self.folder / "said"}\ncase $2 in\n{cases}esac'
         )
-        script = fake(self.folder, body)
+        script = program(self.folder / "compute-sanitizer", body)
         self.monkeypatch.setattr(sanitize.cuda_tools, "find", lambda _: script)
 
     def check(

@@ -23,6 +23,7 @@ from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.record import KernelFacts, Note, Profile, RunRecord
 from kernelgate.bench.system import cuda_tools, lock
 from tests import faulty
+from tests.processes import program
 
 pytestmark = pytest.mark.usefixtures("reports_at_once")
 REPORTS = Path(__file__).parents[2] / "data" / "nsight"
@@ -70,11 +71,8 @@ def options(tmp_path: Path) -> Options:
 
 def fake_ncu(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
     """A script that finds where the report goes and then does `body`."""
-    script = folder / "bin" / "ncu"
-    script.parent.mkdir(exist_ok=True)
     find = 'for word in "$@"; do [ "$previous" = --export ] && report="$word"; previous="$word"; done'
-    script.write_text(f"#!/bin/sh\n{find}\n{body}\n")
-    script.chmod(0o755)
+    script = program(folder / "bin" / "ncu", f"{find}\n{body}")
     monkeypatch.setenv("PATH", f"{script.parent}:/usr/bin:/bin")
 
 

@@ -18,6 +18,7 @@ from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.supervise import LIMITS, Running
 from kernelgate.bench.system.worker import child_environment
 from tests import faulty
+from tests.processes import program
 
 
 def asked(folder: Path) -> WatchedCall:
@@ -39,7 +40,7 @@ def test_ten_calls_warm_up_and_the_one_after_alone_is_watched(
     assert capsys.readouterr().out == f"{watched_call.DONE}\n"
 
 
-TOOL = """#!/bin/sh
+TOOL = """\
 for word; do last="$word"; done
 echo "$1 started" >> "$0.log"
 exec 3< "$last"; read -r ahead <&3; read -r asked <&3
@@ -52,10 +53,7 @@ echo "$1 called" >> "$0.log"
 
 @pytest.fixture
 def tool(tmp_path: Path) -> Path:
-    path = tmp_path / "tool"
-    path.write_text(TOOL)
-    path.chmod(0o755)
-    return path
+    return program(tmp_path / "tool", TOOL)
 
 
 def watching(tool: Path, count: int) -> list[Watching]:

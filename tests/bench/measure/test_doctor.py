@@ -24,6 +24,7 @@ from kernelgate.bench.system import nvml
 from kernelgate.bench.system.nvml import GpuFacts, Reading
 from tests.bench import driver
 from tests.miniature import SCALE_FILES, repository, write
+from tests.processes import program
 
 ROOT = Path(__file__).parents[3]
 GPU = GpuFacts("NVIDIA L4", "570.1", Reading(2040, 6251, 45, 30, max_sm_mhz=2040), True, (), 0)
@@ -191,8 +192,7 @@ def test_a_runner_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_versions_are_the_tools_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, script in (("right", "echo right 1.2; echo more"), ("wrong", "exit 3")):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-        (tmp_path / name).chmod(0o755)
+        program(tmp_path / name, script)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert doctor.version_of("right") == "right 1.2"
     assert doctor.version_of("nowhere-to-be-found") is None

@@ -10,6 +10,7 @@ import pytest
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import git as subject
 from tests.miniature import commit, git, repository, write
+from tests.processes import program
 
 IN_SUBMODULE = "deps/middle/inner/csrc/a"
 
@@ -149,10 +150,7 @@ def test_worktree_of_a_repository_in_any_state(repo: Path, tmp_path: Path, monke
     git(repo, "sparse-checkout", "set", "docs")
     assert not (repo / "csrc").exists()
     (repo / ".git" / "index.lock").touch()
-    hook = repo / ".git" / "hooks" / "post-checkout"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\ntouch {repo}/hooked\n", encoding="utf-8")
-    hook.chmod(0o755)
+    program(repo / ".git" / "hooks" / "post-checkout", f"touch {repo}/hooked")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other.git"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "other-index"))
     monkeypatch.setenv("GIT_LITERAL_PATHSPECS", "1")

@@ -15,10 +15,11 @@ from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.system import git, supervise
 from kernelgate.bench.system.supervise import TimeLimits
+from tests.processes import program
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(50)]
 
-HANG = '#!/bin/sh\necho "almost done" >&2\nexec sleep 60\n'
+HANG = 'echo "almost done" >&2\nexec sleep 60'
 LIMIT_S = 1.0
 
 
@@ -27,12 +28,9 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Pat
     """Puts a program of this name first on PATH, which says something and hangs."""
 
     def make(name: str) -> Path:
-        folder = tmp_path / "bin"
-        folder.mkdir(exist_ok=True)
-        (folder / name).write_text(HANG, encoding="utf-8")
-        (folder / name).chmod(0o755)
-        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-        return folder / name
+        path = program(tmp_path / "bin" / name, HANG)
+        monkeypatch.setenv("PATH", f"{path.parent}:{os.environ['PATH']}")
+        return path
 
     return make
 

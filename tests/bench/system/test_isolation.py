@@ -17,6 +17,7 @@ from kernelgate.bench.system import isolation
 from kernelgate.bench.system.isolation import NONE, Isolation
 from kernelgate.bench.system.worker import WorkerError, WorkerProcess
 from tests.bench.system.test_worker import PATIENCE_S, Word
+from tests.processes import program
 
 ROOT = Path(__file__).parents[3]
 RUNNER = {"GITHUB_ACTIONS": "true"}
@@ -28,11 +29,9 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Puts a bwrap in front of PATH, with this body; "$@" is the command that it is to isolate."""
 
     def put(body: str) -> None:
-        program = tmp_path / "bin" / "bwrap"
-        program.parent.mkdir()
-        program.write_text(f'#!/bin/bash\nwhile [ "$1" != -- ]; do shift; done; shift\n{body}\n')
-        program.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+        script = f'while [ "$1" != -- ]; do shift; done; shift\n{body}'
+        bwrap = program(tmp_path / "bin" / "bwrap", script, "/bin/bash")
+        monkeypatch.setenv("PATH", f"{bwrap.parent}:{os.environ['PATH']}")
 
     return put
 
