@@ -55,7 +55,6 @@ def test_missing_tools_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     [
         # sm__maximum_warps_per_active_cycle_pct of the reports in tests/data/nsight (H200).
         ("h200", 128, 242, 49152, 12.5, ("registers",)),
-        ("h200", 128, 242, 147456, 6.25, ("shared memory",)),
         ("h200", 128, 128, 49152, 25.0, ("registers", "shared memory")),
         ("h100", 1024, 10, 128, 100.0, ("warps",)),
         # NVIDIA's table: 48 warps and 24 blocks on 8.9.

@@ -42,7 +42,7 @@ def test_resolve_a_ref_that_does_not_exist(repo: Path) -> None:
         subject.resolve(repo, "nope")
 
 
-def test_the_default_branch_is_a_line_of_first_parents_the_oldest_first(repo: Path) -> None:
+def test_the_default_branch_is_a_line_of_first_parents_the_oldest_first(repo: Path, tmp_path: Path) -> None:
     """Not what a merge brought, however early that was made, and wherever the checkout is."""
     first = git(repo, "rev-parse", "HEAD")
     git(repo, "checkout", "--quiet", "-b", "side")
@@ -52,12 +52,8 @@ def test_the_default_branch_is_a_line_of_first_parents_the_oldest_first(repo: Pa
     merge = git(repo, "rev-parse", "HEAD")
     git(repo, "checkout", "--quiet", "side")
     assert subject.default_branch_line(repo / "csrc") == (first, merge)
-
-
-def test_a_line_that_is_not_all_known_is_none(repo: Path, tmp_path: Path) -> None:
-    assert subject.default_branch_line(tmp_path) is None
     git(repo, "branch", "--move", "main", "other")
-    assert subject.default_branch_line(repo) is None
+    assert subject.default_branch_line(repo) is subject.default_branch_line(tmp_path) is None, "it is not known"
 
 
 def test_a_release_is_the_newest_tag_of_the_default_branch_or_what_is_named(repo: Path, tmp_path: Path) -> None:

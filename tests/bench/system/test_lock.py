@@ -53,6 +53,11 @@ def test_a_held_device_is_refused_in_the_end_naming_the_holder() -> None:
         assert lock.holder(None) is None
         with lock.device(None, wait_s=0), lock.device("GPU-4567", wait_s=0):
             names = {path.name for path in lock.path(None).parent.glob("*.lock")}
+        process.kill()
+        process.wait()
+        assert lock.holder(UUID) is None, "whoever is killed holds nothing"
+        with lock.device(UUID, wait_s=30):
+            assert lock.path(UUID).exists()
     assert names == {"kernelgate-cpu.lock", "kernelgate-GPU-0123.lock", "kernelgate-GPU-4567.lock"}
 
 
@@ -170,15 +175,6 @@ def test_waiting_is_counted_apart_from_work() -> None:
     with lock.device(UUID):
         pass
     assert lock.waited_in_all_s() - known < 0.5
-
-
-def test_a_holder_that_is_killed_holds_nothing() -> None:
-    with holder() as process:
-        process.kill()
-        process.wait()
-        assert lock.holder(UUID) is None
-        with lock.device(UUID, wait_s=30):
-            assert lock.path(UUID).exists()
 
 
 def test_a_uuid_cannot_leave_the_folder() -> None:
