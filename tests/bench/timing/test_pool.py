@@ -247,12 +247,6 @@ def test_the_order_is_another_one_each_time_that_it_is_renewed() -> None:
 # The pool
 
 
-@given(st.lists(st.integers(0, 1 << 20), max_size=5), st.integers(0, 1000))
-def test_every_window_of_every_tensor_is_aligned(entry_bytes: list[int], window: int) -> None:
-    size = PoolSize(1 << 20, 3, pool.grain(entry_bytes))
-    assert all(size.start(window) * entry % ALIGNMENT == 0 for entry in entry_bytes)
-
-
 @given(
     st.integers(1, 5_000),
     st.lists(st.integers(1, 1 << 20), min_size=1, max_size=4),
@@ -272,14 +266,6 @@ def test_a_pool_has_a_window_at_least_and_is_no_larger_than_it_may_be(
     between = (free.entries - length) * sum(entry_bytes)
     full = free.entries == pool.MANY * length
     assert full or between >= cache, "what is read before a window comes back fills the cache"
-
-
-@given(st.integers(0, 1 << 34), st.integers(0, 1 << 28), st.integers(0, 1 << 33))
-def test_whole_sets_fill_the_cache_as_far_as_memory_allows(set_bytes: int, cache: int, most: int) -> None:
-    count = pool.set_count(set_bytes, cache, most)
-    assert 2 <= count <= pool.MANY
-    assert count == 2 or count * set_bytes <= most
-    assert count in (pool.MANY, max(2, most // max(1, set_bytes))) or (count - 1) * set_bytes >= cache
 
 
 # Memory that two processes see
