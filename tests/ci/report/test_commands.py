@@ -15,7 +15,7 @@ from kernelgate.ci.document.model import Report
 from kernelgate.ci.github import command
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.judge import gate
-from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence
+from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import Failure, GpuReport, of_failure, of_record
@@ -84,7 +84,7 @@ def test_each_command_of_a_try_is_about_its_sides_and_its_cards(name: str) -> No
     blockers = [(Blocker(code, "l4", "attention"),) for code in BlockCode]
     for more in ((), *blockers):
         decision = gate.decide([replace(evidence, blockers=more)])
-        gpus = (GpuReport("l4", record, made.verdict),)
+        gpus = (GpuReport(evidence, record, made.verdict),)
         for one in (decision, gate.decide([evidence], refused=(("an artifact is refused",),))):
             for words in spans(build(gpus, one, POLICY)):
                 check_tried(words)
@@ -92,11 +92,9 @@ def test_each_command_of_a_try_is_about_its_sides_and_its_cards(name: str) -> No
 
 @pytest.mark.parametrize("of_card", [True, False])
 def test_what_does_not_compile_in_a_try_is_shown_by_a_command(of_card: bool) -> None:
-    run = Run(**TRIED)
     message = ".ci/kernels/a.py: lacks `call`" if of_card else "a.cu:1: error"
-    failure = Failure(Fault.BUILD, message, None if of_card else "sm_89", (), run)
-    report = build([GpuReport(failure=failure)], gate.decide([GpuEvidence("", fault=Fault.BUILD)]), POLICY)
-    found = spans(report)
+    part = of_failure("", Failure(Fault.BUILD, message, None if of_card else "sm_89"), Run(**TRIED))
+    found = spans(build([part], gate.decide([part.evidence]), POLICY))
     assert found
     for words in found:
         check_tried(words)
