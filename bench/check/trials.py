@@ -97,22 +97,31 @@ class TrialProcess(KernelWorker):
     def tried(self, trial: Trial, patience_s: float | None = None) -> TrialOutcome:
         """A crash and a hang are outcomes, too. Raises KernelgateError where the library cannot be loaded."""
         before = time.monotonic()
-        worker, patience_s, begun = self.started(), patience_s or PATIENCE_S, time.monotonic()
+        with _named(f"{self.loads} has not been loaded after {NAMED_S:g} s; after {self.loading_s:g} s it is given up"):
+            worker = self.started()
+        patience_s, begun = patience_s or PATIENCE_S, time.monotonic()
         self.starting_s += begun - before
-        waits = f"{trial.id} has not answered for {NAMED_S:g} s; after {patience_s:g} s it counts as hung"
-        named = Timer(NAMED_S, progress.say, (waits,))
-        named.start()
         try:
-            outcome = worker.ask(trial, TrialOutcome, patience_s)
+            with _named(f"{trial.id} has not answered for {NAMED_S:g} s; after {patience_s:g} s it counts as hung"):
+                outcome = worker.ask(trial, TrialOutcome, patience_s)
         except WorkerError as error:
             hung = time.monotonic() - begun >= patience_s
             outcome = TrialOutcome(fault=str(error), last=True, ended="hung" if hung else "crashed")
-        finally:
-            named.cancel()
         if outcome.last:
             self.end(is_dead=True)
             self.workers.prepare({WORKER: SPARE}, self.ahead, self.python)
         return outcome
+
+
+@contextmanager
+def _named(waits: str) -> Iterator[None]:
+    """Says so where the block takes long."""
+    timer = Timer(NAMED_S, progress.say, (waits,))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @contextmanager

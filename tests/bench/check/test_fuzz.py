@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from kernelgate.bench.build.library import Library, Manifest
 from kernelgate.bench.check import fuzz, trials
 from kernelgate.bench.check.fuzz import FuzzLimits
 from kernelgate.bench.check.trials import TrialOutcome, TrialProcess
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.record import BaseTrial, Check, FuzzResult
 from kernelgate.ci.commands import cli
@@ -123,6 +125,22 @@ def test_a_hang_fails_its_case_and_the_list_goes_on(
     assert f"{full[0]} has not answered" not in said
     assert [result.passed for result in done.results] == [False, True]
     assert "did not answer for 8 s and was killed" in (done.results[0].message or "")
+
+
+def test_a_library_that_does_not_load_is_named_while_it_is_waited_for(
+    built: Build, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One whose import or constructor hangs is given up after two minutes; whoever waits hears of it long before."""
+    monkeypatch.setattr(trials, "NAMED_S", 0.1)
+
+    def started(_: TrialProcess) -> None:
+        time.sleep(0.5)
+        raise KernelgateError("it cannot be loaded")
+
+    monkeypatch.setattr(TrialProcess, "started", started)
+    with pytest.raises(KernelgateError, match="it cannot be loaded"):
+        run(built("none"), [drawn(True)[0]])
+    assert "has not been loaded after 0.1 s; after 120 s it is given up" in capsys.readouterr().err
 
 
 def test_what_is_as_large_as_a_crash_comes_last_and_is_not_run_where_crashes_take_too_long(
