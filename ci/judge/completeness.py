@@ -68,6 +68,8 @@ def against_plan(record: RunRecord, label: str) -> Completeness:
     return Completeness((*by_head, *by_machine), bool(by_machine) and not by_head, contrary)
 
 
+MEANT = "if that is meant, an administrator merges past the check"
+"""A card that is taken away can never be measured: what the author, and who merges, are told to do."""
 SUPPLIES: Final = ("evidence", "correctness", "benchmark")
 
 
@@ -121,7 +123,11 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
     known = cards.known(record)
     gone = sorted({case.card for case in expected.cases} - known) if known and "" not in known else []
     if gone:
-        yield ("nothing was measured of the card ", *_listed(gone), ", which the head may have deleted or renamed")
+        yield (
+            "nothing was measured of the card ",
+            *_listed(gone),
+            f", which the head may have deleted or renamed: {MEANT}",
+        )
     exempt = cards.same_library(record) | {*own, *gone}
     yield from _untimed(record, expected, exempt)
     for kind in expected.checks:

@@ -12,6 +12,7 @@ from kernelgate.bench.record import Expected, RunRecord, timed_cases
 from kernelgate.ci.document.render import comment
 from kernelgate.ci.github.assemble import ExpectedByLabel, Posting, Trusted, assemble, blame
 from kernelgate.ci.github.fetch import Job, RunInfo, SeenPull
+from kernelgate.ci.judge.completeness import MEANT
 from kernelgate.ci.judge.gate import BlockCode, Fault, Label
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU
@@ -113,7 +114,7 @@ def test_one_library_of_one_card_passes_for_no_other(tmp_path: Path) -> None:
     more = NORM_PLAN.model_copy(update={"cases": (*NORM_PLAN.cases, record.Case(card="swiglu", id="m64"))})
     found = posting(tmp_path, carded("one_library"), {"l4": more})
     assert found.decision.conclusion == "action_required"
-    gone = "nothing was measured of the card swiglu, which the head may have deleted or renamed"
+    gone = f"nothing was measured of the card swiglu, which the head may have deleted or renamed: {MEANT}"
     assert found.title.startswith(f"❔ Held: incomplete, since {gone}; so far no change: base and head")
 
 

@@ -279,7 +279,7 @@ def test_a_card_with_one_library_is_not_asked_for() -> None:
     assert lacking("improved_beside_unchanged", ASKED) == ["rmsnorm/m512 was not timed"]
     assert lacking("one_library", ASKED, cards=(NORM,)) == []
     assert lacking("one_library", Case(card="swiglu", id="m64")) == [
-        "nothing was measured of the card swiglu, which the head may have deleted or renamed"
+        f"nothing was measured of the card swiglu, which the head may have deleted or renamed: {completeness.MEANT}"
     ]
 
 
