@@ -199,8 +199,9 @@ def failures(record: RunRecord) -> Iterator[Section]:
     ):
         shown = failed[:MAX_FAILURES]
         rows = ((_case(record, card, result), str(result.seed), _fault(result)) for card, result in shown)
-        repeats = tuple(command for one in shown if len(command := _repeat(record, *one)) <= MAX_COMMAND)
-        blocks: list[Block] = [table(("fuzz case", "#seed", "error"), rows), Verbatim(repeats)]
+        repeats = dict.fromkeys(_repeat(record, *one) for one in shown)  # some have one smallest case
+        short = tuple(one for one in repeats if len(one) <= MAX_COMMAND)
+        blocks: list[Block] = [table(("fuzz case", "#seed", "error"), rows), Verbatim(short)]
         if len(failed) > MAX_FAILURES:
             blocks.append(Paragraph((f"{len(failed) - MAX_FAILURES} more are in the run record.",)))
         if failed:

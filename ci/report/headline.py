@@ -25,7 +25,7 @@ from kernelgate.ci.judge.case import (
     Status,
     severity,
 )
-from kernelgate.ci.judge.correctness import new_sanitizer_findings
+from kernelgate.ci.judge.correctness import BASE_WRONG, new_sanitizer_findings
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault
 from kernelgate.ci.judge.stats import INTERVAL_LEVEL
 from kernelgate.ci.judge.validity import BIMODAL
@@ -277,8 +277,29 @@ def _untimed(record: RunRecord, where: Line) -> Words:
 # A judged record's verdict --------------------------------------------------------------------------------------------
 
 
+def base_wrong(one: JudgedCase) -> bool:
+    """Whether there is nothing that is right to compare the head with."""
+    return any(finding.code == BASE_WRONG for finding in one.case.findings)
+
+
 def of_verdict(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Line, gates: Gates) -> Words:
     """What is said of a judged record; `where` is the machine, such as " on the L4"."""
+    words = _of_verdict(verdict, cases, where, gates)
+    if not (spoilt := [one for one in cases if base_wrong(one)]):
+        return words
+    said = f"{base_is(spoilt)} in {spoilt[0].name if len(spoilt) == 1 else f'{len(spoilt)} of {len(cases)} cases'}"
+    if len(spoilt) == len(cases):  # the load of the machine has no part in it
+        return Words(words.mark, (f"Cannot tell: {said}, and nothing can be compared with it",), spoilt[0])
+    told = words.about in spoilt and all(map(base_wrong, _group(cases, Status.UNDECIDED)))
+    return words if told else replace(words, text=(*words.text, f"; {said}"))
+
+
+def base_is(spoilt: Sequence[JudgedCase]) -> str:
+    found = (one.message for case in spoilt for one in case.case.findings if one.code == BASE_WRONG)
+    return f"the base {'crashes' if all(' crashes ' in one for one in found) else 'is wrong'}"
+
+
+def _of_verdict(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Line, gates: Gates) -> Words:
     if verdict.refused is not None:
         return Words(Mark.UNKNOWN, ("Cannot be judged: ", formatting.sentence(verdict.refused)))
     if not cases:
@@ -374,6 +395,9 @@ def why_undecided(undecided: Sequence[JudgedCase], stored: bool = False) -> str:
     """The reason that most of the undecided cases share; what could be seen is said where how sure it is stands."""
     if jumping := next((one.case.speeds for one in undecided if one.case.speeds), ()):
         return two_speeds(jumping)
+    if all(map(base_wrong, undecided)):
+        return f"{base_is(undecided)} there, and nothing can be compared with it"
+    undecided = [one for one in undecided if not base_wrong(one)]  # the others are named by themselves
     blamed = [(one, finding) for one in undecided for finding in one.case.disqualifying]
     if not blamed and stored:
         jumps = (one.message for case in undecided for one in case.case.findings if one.code == BIMODAL)
@@ -450,6 +474,9 @@ def _sure(about: JudgedCase | MeanVerdict | None, cases: Sequence[JudgedCase], p
         low, high = sorted(abs(bound) for bound in about.interval_pct)
         return (opening, level, f" {low:.2f} to {high:.2f}%; {about.sentence.rpartition('], ')[2]}.")
     case = about.case
+    if base_wrong(about):
+        said = next(one.message for one in case.findings if one.code == BASE_WRONG)
+        return (f"{said[:1].upper()}{said[1:]}.",)
     if about.status is Status.UNDECIDED:
         return (_both_speeds(case.speeds),) if case.speeds else _believed(case, level)
     if case.interval_pct is None:

@@ -168,8 +168,16 @@ def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
         work = (" check that the kernel does all of the work, and that ", Code("work"), " of the card is right; ")
         return (NOW, *work, *_whole(gpu, links.NO_LINKS, fixed=True), " measures a fix.")
     look = links.diff(gpu.run, places, "the diff")
+    if (spoilt := [one for one in undecided if headline.base_wrong(one)]) and not places.on_github:
+        undecided = [one for one in undecided if one not in spoilt]
+        fault: Line = (NOW, f" nothing of your change to mend there: {headline.base_is(spoilt)}; ")
+        if not undecided:
+            return (*fault, "compare with another base, which is right.")
+        return (*fault, *_again(gpu, [_argument(gpu, one) for one in undecided], places), " measures the others again.")
     if undecided:
         again = _again(gpu, [_argument(gpu, one) for one in undecided], places)
+        if len(spoilt) == len(undecided):  # the head may be why, where they share a process
+            return (NOW, f" {headline.base_is(spoilt)}: repair it; ", *again, " measures it again.")
         if any(one.status is Status.LIKELY_SLOWER for one in undecided):
             return (NOW, " ", *again, " measures it again", *(("; or find the cause in ", *look) if look else ()), ".")
         return (NOW, " ", *again, *_tries_again(undecided, gpu.record))

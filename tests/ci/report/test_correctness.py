@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from kernelgate.bench.record import BaseTrial, Check, CheckFinding, FaultKind, FuzzResult, RunRecord
+from kernelgate.bench.record import BaseTrial, Calls, Check, CheckFinding, FaultKind, FuzzResult, RunRecord
 from kernelgate.ci.document import render
+from kernelgate.ci.document.model import Verbatim
 from kernelgate.ci.document.render import comment, plain_line
-from kernelgate.ci.judge import verdict
+from kernelgate.ci.judge import gate, verdict
 from kernelgate.ci.judge.gate import GpuEvidence
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import correctness
-from kernelgate.ci.report.build import reported
-from kernelgate.ci.report.gpu import GpuReport
+from kernelgate.ci.report.build import build, reported
+from kernelgate.ci.report.gpu import GpuReport, of_record
+from tests import runs
+from tests.ci.records import case, noise
 from tests.ci.report_examples import EXAMPLES
+from tests.runs import changed
 
 
 def result(number: int, share: float | None, passed: bool = True) -> FuzzResult:
@@ -147,3 +152,35 @@ def test_the_first_line_says_what_blocks_and_under_the_table_stands_where() -> N
     )
     assert "**Now:** fix it at `csrc/k.cu:12`; `kernelgate sanitize` looks again" in text
     assert "✅ compute-sanitizer" not in text
+
+
+def test_failures_with_one_smallest_case_are_repeated_by_one_command() -> None:
+    found = EXAMPLES["wrong_result"]().record
+    [check, *others] = found.checks
+    alike = tuple(one if one.passed else one.model_copy(update={"smallest": "n1", "seed": 7}) for one in check.results)
+    assert sum(not one.passed for one in alike) > 1
+    told = found.model_copy(update={"checks": (check.model_copy(update={"results": alike}), *others)})
+    [section] = correctness.failures(told)
+    [commands] = [block for block in section.blocks if isinstance(block, Verbatim)]
+    assert len(commands.lines) == len({*commands.lines}) < sum(not one.passed for one in alike)
+
+
+@pytest.mark.parametrize(
+    ("both", "crashed"), [(True, None), (False, None), (True, "the process was killed by SIGSEGV")]
+)
+def test_a_base_that_is_wrong_is_said_where_a_reader_looks_first(both: bool, crashed: str | None) -> None:
+    rng = np.random.default_rng(1)
+    bad = Calls(compared=200, failed=1, crashed=crashed)
+    spoilt = [case(*noise(rng), id_=name) for name in ("one", "two")]
+    spoilt = [runs.case(one.id, [changed(each, calls={"base": bad}) for each in one.processes]) for one in spoilt]
+    made = runs.run_record(spoilt if both else (spoilt[0], case(*noise(rng), id_="right")))
+    judged, policy = verdict.judge(made, Policy()), Policy()
+    part = of_record("", made, judged, policy)
+    decision = gate.decide([part.evidence], hold=False)
+    report = build([part], decision, policy)
+    first, now = plain_line(report.headline), plain_line(report.now)
+    what = "crashes" if crashed else "is wrong"
+    assert f"the base {what} in 2 of 2 cases" in first if both else f"the base {what} there" in first
+    assert "he base" in plain_line(report.summary), "and how"
+    assert f"the base {what}; compare with another base" in now
+    assert "again" not in now, "measured again, it is the same"
