@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelgate.bench.record import Device, Role, TimedProcess
+from kernelgate.bench.record import Device, Role, Telemetry, TimedProcess
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import dependence, estimate, prior
 from kernelgate.ci.judge.estimate import Evidence
@@ -21,6 +21,7 @@ from tests.ci.judge.limits import constants, limit_at
 from tests.runs import case, process
 
 POLICY = Policy()
+THROTTLED = Telemetry(throttle_reasons=("sw_power_cap",))
 
 
 def noise(seed: int, rounds: int = 100, spread: float = 0.001) -> Array:
@@ -74,6 +75,15 @@ def test_it_takes_a_minimum_of_processes(minimum: int, enough: bool) -> None:
     assert bool(evidence.groups) == enough
     said = Finding("too_few", "3 processes of base and head with at least 20 rounds; it takes 4", True)
     assert finding(evidence, "too_few") == (None if enough else said)
+
+
+def test_throttled_processes_do_not_count_where_the_sides_had_the_clock_in_turns() -> None:
+    slowed = timed(2, role="alternating", telemetry=THROTTLED)
+    evidence = paired([timed(0, role="alternating"), timed(1, role="alternating"), slowed])
+    assert (evidence.processes, evidence.disqualified) == (2, None)
+    alone = paired([timed(0, role="alternating"), slowed])
+    assert not alone.groups
+    assert alone.disqualified.message == "the GPU was throttled in 1 of 2 processes"
 
 
 def ticks(share: float, rounds: int = 100) -> Array:

@@ -308,6 +308,13 @@ def test_a_card_of_the_plan_that_the_head_judged_keeps_the_check_open() -> None:
     assert (found.conclusion, found.blocks) == ("action_required", False)
 
 
+def test_a_skipped_check_is_missing_and_a_run_that_ended_early_is_open() -> None:
+    skipped = MEASURED.checks[0].model_copy(update={"status": "skipped"})
+    run = MEASURED.run.model_copy(update={"ended": "preempted"})
+    made = planned(MEASURED.model_copy(update={"checks": (skipped,), "run": run}))
+    assert missing(made) == ["the fuzz check did not run", "the run ended early: preempted"]
+
+
 @pytest.mark.parametrize("environments", [(), (Environment(device=Device(name="NVIDIA L4")),)])
 def test_a_machine_without_a_capability_is_open_and_not_contrary(environments: tuple[Environment, ...]) -> None:
     """A CPU under the label of a GPU; what is slower on it still blocks."""

@@ -13,6 +13,7 @@ from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import validity
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.judge.limits import constants
 
 
@@ -62,6 +63,19 @@ def test_modes_that_both_sides_share_move_nothing() -> None:
     assert [(one.code, one.disqualifies) for one in found.findings] == [("bimodal", False)] * 2
     assert found.findings[1].message.startswith("the head jumps between 102 and")
     assert found.findings[1].message.endswith("as often as the other side")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_modes_of_one_side_alone_are_named_with_what_they_make(swapped: bool) -> None:
+    jumping, steady = [np.tile([100.0, 110.0], 50)] * 3, [np.full(100, 100.0)] * 3
+    found = validity.modes_of_sides(*((steady, jumping) if swapped else (jumping, steady)))
+    assert found.bias > 0.4 * math.log(1.1)
+    (said,) = found.findings
+    who, more = ("head", "more") if swapped else ("base", "less")
+    often = f"the head is 50% of the rounds {more} in the slow mode"
+    assert said.message.startswith(f"the {who} jumps between 100 and 110 µs, and {often}: up to")
+    assert said.message.endswith("% of change")
+    assert [finding.disqualifies for finding in found.against(0.0, Policy().gates)] == [True]
 
 
 def test_a_head_that_is_slow_more_often_is_named() -> None:

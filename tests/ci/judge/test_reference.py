@@ -65,6 +65,16 @@ def sides(base: int, head: int, reference: int) -> dict[str, int]:
     return {"base": base, "head": head, "reference": reference}
 
 
+def test_the_fold_has_every_side_and_says_what_was_not_measured() -> None:
+    text, decision = comment(taking(sides(16 * MIB, 16 * MIB, 32 * MIB)))
+    assert "| S=448 B=8 H=8 fp16 | 16.0 MiB | 16.0 MiB | 32.0 MiB | 0.500× |" in text
+    assert text.count("| not measured | not measured | not measured | — |") == len(MADE.verdict.cases) - 1
+    assert "By `gates.above_memory_max` more than 2× of PyTorch blocks nothing." in text
+    assert "more memory" not in text
+    assert not decision.blocks
+    assert "Peak memory" not in comment()[0]
+
+
 @pytest.mark.parametrize(
     ("action", "said"),
     [
@@ -94,6 +104,24 @@ def test_three_times_the_references_memory(action: Action, said: str) -> None:
 )
 def test_only_what_every_process_shows_is_above_the_limit(processes: tuple[dict[str, int], ...], found: bool) -> None:
     assert bool(reference.above_memory_max(taking(*processes), Gates())) is found
+
+
+@pytest.mark.parametrize(
+    ("processes", "found"),
+    [
+        ((sides(16 * MIB, 24 * MIB, MIB),), True),
+        ((sides(100, 101, MIB),), False),
+        ((sides(16 * MIB, 24 * MIB, MIB), sides(25 * MIB, 24 * MIB, MIB)), False),
+        (({"head": 24 * MIB},), False),
+    ],
+)
+def test_a_head_that_certainly_takes_more_than_its_base_is_said(
+    processes: tuple[dict[str, int], ...], found: bool
+) -> None:
+    text, decision = comment(taking(*processes))
+    said = "⚠️ takes more memory a call than the base: 16.0 MiB → 24.0 MiB in S=448 B=8 H=8 fp16"
+    assert (said in text) is found is bool(reference.memory_grown(taking(*processes)))
+    assert not decision.blocks
 
 
 def test_a_gate_that_blocks_is_open_where_memory_was_not_measured() -> None:

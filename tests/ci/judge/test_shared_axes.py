@@ -47,5 +47,18 @@ def test_that_what_has_no_elements_passes_shows_nothing() -> None:
     assert shared(failing, [{"N": 0, "causal": False}, {"N": 4096, "causal": False}]) == "N not divisible by 1024"
 
 
+@pytest.mark.parametrize(
+    ("told", "other", "words"),
+    [
+        ({"dtype": "bf16"}, {"dtype": "fp16"}, "bf16"),
+        ({"causal": True}, {"causal": False}, "causal"),
+        ({"way": "gaps"}, {"way": "plain"}, "way=gaps"),
+        ({"scale": -0.5}, {"scale": 0.5}, "scale=-0.5"),
+    ],
+)
+def test_words_booleans_and_layouts(told: Axes, other: Axes, words: str) -> None:
+    assert shared([{"N": n, **told} for n in (3, 8)], [{"N": n, **other} for n in (3, 8)]) == words
+
+
 def test_an_axis_that_is_no_word_is_not_told() -> None:
     assert shared([{"a|b": 1}, {"a|b": 3}], [{"a|b": 2}]) is None

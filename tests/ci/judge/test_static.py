@@ -52,6 +52,20 @@ def test_what_is_not_known_is_no_loss() -> None:
     assert found.message == "4 bytes of registers are spilled to local memory; the base spills 0"
 
 
+def test_text_shows_what_changed() -> None:
+    text = static.to_text([one("base", 128), one("head", 200, spill=64, occupancy=16.7)])
+    assert text.splitlines() == [
+        "attention for sm_89",
+        "  registers per thread: 128 → 200",
+        "  spilled bytes: 0 → 64",
+        "  occupancy on the L4: 25 → 16.7%, limited by registers",
+        "  instructions: total 100, STL 0 → 16",
+    ]
+    assert static.to_text([]) == "no device code"
+    unknown = Build(side="head", kernels=(KernelFacts(target="sm_89", name="k", registers=32),))
+    assert "  occupancy: unknown, because the library does not record its launches (see " in static.to_text([unknown])
+
+
 def test_shared_memory_is_compared_where_the_same_is_known_of_both() -> None:
     def pair(*dynamic: int | None) -> static.Pair:
         known = KernelFacts(target="sm_89", name="k", static_shared_bytes=16)

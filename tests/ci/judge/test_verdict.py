@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.verdict import records
-from kernelgate.bench.record import Check, FuzzResult, RunRecord, Telemetry, timed_cases
+from kernelgate.bench.record import Build, Check, FuzzResult, RunRecord, Telemetry, timed_cases
 from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, Status
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy.policy import Policy
+from tests import runs
 from tests.ci.judge.told import only
 from tests.ci.records import Samples, case, draw, factors, heads, noise, paired_record
 from tests.runs import run_record, with_telemetry
@@ -27,6 +28,10 @@ SETS = ("quiet_fma", "contended_copy")
 
 def judged(base: Samples, head: Samples) -> CaseVerdict:
     return only(paired_record(base, head))
+
+
+def codes(verdict: CaseVerdict) -> set[str]:
+    return {finding.code for finding in verdict.findings}
 
 
 @pytest.mark.slow
@@ -57,12 +62,33 @@ def test_a_slower_head_is_seen_and_its_size_is_right(name: str, variant: int) ->
     assert variant == 2 or {one.verdict for one in found} == {Outcome.REGRESSED}
 
 
+def test_one_slower_case_among_twenty_seven_is_found() -> None:
+    rng = np.random.default_rng(5)
+    cases = [case(*draw(rng, f"{SETS[i % 2]}_inter", 6 if i == 13 else 1), id_=f"case {i}") for i in range(27)]
+    verdict = judge(run_record(cases), POLICY)
+    assert verdict.verdict is Outcome.REGRESSED
+    assert verdict.reason.startswith("case 13: 4.")
+    assert "; of 27 cases 1 regressed, 26 equivalent; " in verdict.reason
+    assert exit_code(verdict) == 1
+
+
 def test_a_baseline_from_a_device_without_a_name_is_compared_and_that_is_said() -> None:
     base, head = noise(np.random.default_rng(10))
     for device, said in ((None, True), ("NVIDIA L4", False)):
         verdict = judge(heads(head, device="NVIDIA L4"), POLICY, heads(base, device=device))
         assert verdict.refused is None
         assert ("whether both were measured on one kind of device is not known" in verdict.reason) is said
+
+
+def test_a_baseline_without_the_case_is_refused_and_one_without_some_is_named() -> None:
+    base, head = noise(np.random.default_rng(11))
+    stored = heads(base, id_="old")
+    said = "the baseline has other cases: it holds old; this record holds new"
+    assert judge(heads(head, id_="new"), POLICY, stored).refused == said
+    both = run_record([one for id_ in ("new", "old") for one in timed_cases(heads(head, id_=id_))])
+    partly = judge(both, POLICY, stored)
+    assert [one.id for one in partly.cases] == ["old"]
+    assert "not in the baseline: new" in partly.reason
 
 
 def test_a_baseline_at_another_clock_gives_no_verdict() -> None:
@@ -104,6 +130,50 @@ def test_what_is_not_a_difference_never_becomes_one(spoiler: str, name: str) -> 
             assert code in {finding.code for finding in one.findings if finding.disqualifies or code == "drift"}
 
 
+@pytest.mark.parametrize(
+    ("time", "direction", "verdict"),
+    [
+        (147.9, Direction.NONE, Outcome.EQUIVALENT),
+        (148.7, Direction.NONE, Outcome.INCONCLUSIVE),
+        (155.0, Direction.SLOWER, Outcome.REGRESSED),
+    ],
+)
+def test_a_difference_counts_only_beyond_the_clocks_steps(time: float, direction: Direction, verdict: Outcome) -> None:
+    """A kernel of 148 µs with hardly any noise, on a clock of 1 µs: half a step on either side is not known."""
+    rng = np.random.default_rng(45)
+    base, head = ([np.round(rng.normal(centre, 0.2, 100)) for _ in range(5)] for centre in (147.9, time))
+    one = judged(base, head)
+    assert (one.direction, one.verdict) == (direction, verdict)
+    assert "few_values" in codes(one)
+
+
+CAPPED = Telemetry(throttle_reasons=("sw_power_cap",))
+
+
+def test_a_throttled_process_with_a_change_of_its_own_is_left_out() -> None:
+    base, head = noise(np.random.default_rng(18))
+    idle = Telemetry(throttle_reasons=("gpu_idle",))
+    head[0] = head[0] * 1.4
+    one = only(with_telemetry(paired_record(base, head), CAPPED, *[idle] * 4))
+    assert (one.verdict, one.processes) == (Outcome.EQUIVALENT, 4)
+    assert [finding.message for finding in one.findings] == [
+        "the GPU was throttled (sw_power_cap) in 1 of 5 processes, base and head alike",
+        "process 1 is left out: the GPU was throttled (sw_power_cap), and its change is +40.0% off the others'",
+    ]
+
+
+def test_throttling_that_both_sides_share_is_said_and_no_more() -> None:
+    base, head = noise(np.random.default_rng(18))
+    moment = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.1})
+    most = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.9}, sm_mhz=1700)
+    one = only(with_telemetry(paired_record(base, head), moment, moment, most, *[Telemetry()] * 2))
+    assert (one.verdict, one.processes) == (Outcome.EQUIVALENT, 5)
+    assert [finding.message for finding in one.findings] == [
+        "the GPU was throttled (sw_power_cap, 1700 MHz) in 1 of 5 processes, base and head alike",
+        "the GPU was throttled (sw_power_cap) for a moment or by a step of the clock in 2 of 5 processes",
+    ]
+
+
 def refusal(record: RunRecord) -> str:
     verdict = judge(record, POLICY)
     assert verdict.refused is not None
@@ -132,6 +202,16 @@ def test_a_head_without_a_base_keeps_its_times_stops_no_other_and_lets_nothing_p
     assert one.head_us == pytest.approx(float(np.median([np.median(one) for one in times])))
     for change, outcome in ((-0.2, Outcome.INCONCLUSIVE), (0.2, Outcome.REGRESSED)):
         assert judge(run_record((alone, case(*noise(rng, change), id_="other"))), POLICY).verdict is outcome
+
+
+def test_one_library_on_both_sides_is_equivalent_without_times() -> None:
+    sides = tuple(Build(side=side, card="norm", key="k1", call_hash="c1") for side in ("base", "head"))
+    for cases in ((), (runs.case("one", card="norm"),)):
+        made = run_record(cases, builds=sides)
+        verdict = judge(made, POLICY)
+        assert (verdict.verdict, verdict.cases, exit_code(verdict)) == (Outcome.EQUIVALENT, (), 2)
+        assert verdict.reason == "nothing to compare: base and head compile to the same library"
+        assert not undecided(made, POLICY)
 
 
 def test_a_wrong_result_is_not_judged_for_speed() -> None:
@@ -198,6 +278,15 @@ def numbers(one: CaseVerdict) -> list[float]:
     ends = sorted(end for each in one.per_process for end in (each.low_pct, each.high_pct))
     known_ends = (*(one.interval_pct or ()), *(one.bootstrap_pct or ()), *ends)
     return [value for value in (*known, *known_ends) if value is not None]
+
+
+@settings(max_examples=8)
+@given(PLAN, st.floats(1e-3, 1e3))
+def test_scaling_both_sides_changes_nothing(plan: Any, scale: float) -> None:
+    base, head = planned(plan)
+    one, scaled = judged(base, head), judged([b * scale for b in base], [h * scale for h in head])
+    assert (scaled.verdict, scaled.direction, codes(scaled)) == (one.verdict, one.direction, codes(one))
+    assert numbers(scaled) == pytest.approx(numbers(one), rel=1e-5, abs=1e-5)
 
 
 @settings(max_examples=8)

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import record
+from kernelgate.bench.record import Work
+from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.analyze import Analysis, analyze_kernel
 from kernelgate.ci.lab import advice, folder, log, trying
 from kernelgate.ci.lab.folder import Session
@@ -21,6 +23,7 @@ from kernelgate.ci.report import why
 from tests import miniature
 from tests.called import EndsWith
 from tests.ci.lab import session_events as made
+from tests.runs import case, run_record
 
 NSIGHT = Path(__file__).parents[2] / "data" / "nsight"
 RECORD = NSIGHT.parent / "causes/bank-conflicts.json"
@@ -184,6 +187,19 @@ def test_after_a_kept_change_its_own_profile_is_asked(here: Path) -> None:
 def test_a_report_of_another_state_is_not_asked(here: Path, later: tuple[Event, ...]) -> None:
     """One that the gate made of a change that was reverted, or that a failed attempt wrote over."""
     assert advice.profile_of(gated(here, *PROFILED, *later)) is None
+
+
+def test_of_a_kernel_at_its_roof_the_next_thing_is_to_end(here: Path) -> None:
+    found = session(here, *made.passed(0.9), made.gate("profile", 5, bottleneck="dram"))
+    put(NSIGHT / "dram.ncu-rep", found, "profile/toy.n4.head.ncu-rep")
+    assert next_of(found, here)[0] is not None, "how much must be moved is not known"
+    moved = analyze.analyze(NSIGHT / "dram.ncu-rep")[0].kernel.figures["dram_bytes"]
+    for needed, command in ((0.5 * moved, f"{TRY} --action "), (moved, "kernelgate session close")):
+        timed = run_record(
+            [case("n4", work=Work(bytes=needed), card="toy"), case("n8", work=Work(bytes=1), card="toy")]
+        )
+        record.write(timed, found.work / "performance.json")
+        assert (next_of(found, here)[1] or "").startswith(command)
 
 
 def test_a_try_is_logged_with_what_nvidia_estimated(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,6 +158,7 @@ def test_a_base_that_does_not_compile_is_told_before_anything_is_timed(
 
 
 WATCH = Watch("try 1", report_s=0.2, silent_s=60.0, total_s=60.0)
+TALKS = "import time\nfor _ in range(8):\n    print('at work')\n    time.sleep(0.1)\n"
 HANGS = "import time\ntime.sleep(60)\n"
 
 
@@ -165,6 +166,15 @@ HANGS = "import time\ntime.sleep(60)\n"
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     return tmp_path / "made_up.py"
+
+
+def test_work_is_reported_and_what_it_prints_is_passed_on(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module.write_text(TALKS)
+    done = watching.run("made_up", [], module.parent, replace(WATCH, expected_s=90.0))
+    told = capsys.readouterr().err
+    assert (done.code, done.why) == (0, "at work")
+    assert told.count("  at work") == 8
+    assert re.search(r"try 1: \d+ s of about 90 s, at most 60 s", told)
 
 
 def test_the_wait_for_a_device_is_no_time_of_the_command(
