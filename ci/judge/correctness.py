@@ -19,12 +19,15 @@ from kernelgate.bench.record import (
     TimedCase,
     timed_cases,
 )
+from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.judge.validity import Finding
 
 CHECKED: tuple[Role, ...] = (*COMPARED, "witness")
 """The roles whose calls are compared with what is right."""
 BASE_WRONG = "base_wrong"
+MAX_CRASH = 600
+"""Characters of how a process ended: what it printed last is in there, and may be anything."""
 
 
 def checks(record: RunRecord, kind: CheckKind) -> tuple[Check, ...]:
@@ -75,7 +78,7 @@ def _wrong_calls(case: TimedCase, side: Literal["base", "head"]) -> Iterator[str
         number += process.role != "witness"
         calls, errors = process.timing.calls.get(side), process.timing.errors.get(side)
         if calls and calls.crashed:
-            yield f" crashes while it is timed{so and ', so ' + so[2:]}: {calls.crashed}"
+            yield f" crashes while it is timed{so and ', so ' + so[2:]}: {visible(calls.crashed, MAX_CRASH)}"
         elif calls and calls.failed:
             of = f"{calls.failed} of {counted(calls.compared, 'compared call')}" if calls.compared else ""
             where = f"process {number}" if process.role != "witness" else f"the process that holds the {side} alone"
