@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +179,7 @@ def _torn(path: Path) -> None:
 
 def _older(path: Path) -> None:
     database.at(path).engine.dispose()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE kernelgate_history SET version_num = '0001'")
 
 

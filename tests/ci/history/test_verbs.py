@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,8 +105,7 @@ def test_one_unreadable_record_stops_no_other(capsys: pytest.CaptureFixture[str]
 def test_an_index_of_another_version_is_made_again_where_it_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "add", measured("a.json"))
     assert run(capsys, "rebuild", "--if-needed") == (0, "", "")
-    with sqlite3.connect(INDEX) as connection:
-        connection.execute("UPDATE kernelgate_history SET version_num = '0006'")
+    change(INDEX, "UPDATE kernelgate_history SET version_num = '0006'")
     for words in (["show"], ["add", "a.json"]):
         code, _, err = run(capsys, *words)
         assert (code, "`kernelgate history rebuild` makes it again from the store" in err) == (3, True), err
@@ -224,7 +224,7 @@ def test_an_index_that_is_gone_is_made_again_by_the_next_add(capsys: pytest.Capt
 def test_an_index_that_lacks_a_record_says_so_to_whoever_reads_and_gets_it_when_added_to(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with sqlite3.connect(INDEX) as connection:
+    with closing(sqlite3.connect(INDEX)) as connection, connection:
         (number,) = connection.execute("SELECT min(id) FROM record").fetchone()
         for table in ("point", "comparison"):
             connection.execute(f"DELETE FROM {table} WHERE record_id = ?", (number,))  # noqa: S608
@@ -252,13 +252,18 @@ def test_a_damaged_record_is_found_lost_and_repaired(capsys: pytest.CaptureFixtu
     assert (added["added"], answered(capsys, ["verify"])["files"]) == (2, 3)
 
 
+def change(index: Path, statement: str) -> None:
+    with closing(sqlite3.connect(index)) as connection, connection:
+        connection.execute(statement)
+
+
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "text": lambda path: path.write_text("no database" * 999, encoding="utf-8"),
     "empty": lambda path: path.write_bytes(b""),
     "torn": lambda path: path.write_bytes(path.read_bytes()[:9000]),
     "zeros in it": lambda path: path.write_bytes(path.read_bytes()[:4096] + bytes(40000)),
-    "no table": lambda path: sqlite3.connect(path).execute("DROP TABLE point"),
-    "no column": lambda path: sqlite3.connect(path).execute("ALTER TABLE record DROP COLUMN reason"),
+    "no table": lambda path: change(path, "DROP TABLE point"),
+    "no column": lambda path: change(path, "ALTER TABLE record DROP COLUMN reason"),
 }
 
 
