@@ -74,7 +74,7 @@ from_cards = click.option(
     "--cards",
     "from_cards",
     type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
-    help="Take the cards from this folder, for all commits, instead of .ci/kernels. They decide on this machine alone.",
+    help="Take all commits' cards from this folder, not from .ci/kernels. They decide here alone.",
 )
 PYTHON = click.Path(exists=True, dir_okay=False, path_type=Path)
 
