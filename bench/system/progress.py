@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 LOG_INTERVAL_S = 5.0
 
-COMMAND = re.compile(r"((?:\A|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])\s*)::")
+COMMAND = re.compile(r"((?:\A|\n)\s*)::")
 
 Advance = Callable[[str], None]
 """Call after each finished step, with what comes next (or "")."""
@@ -26,10 +26,12 @@ def say(message: str) -> None:
 
 
 def inert(text: str, variables: Mapping[str, str] = os.environ) -> str:
-    """Text that may be printed in a workflow: the runner takes `##[` for a command, and `::` where a line begins."""
+    """Text that may be printed, whoever wrote it: nothing moves a terminal's cursor or turns a line round, and in a
+    workflow the runner finds no command: it takes `##[` for one, and `::` where a line begins."""
+    shown = "".join(one if one.isprintable() or one in "\n\t" else "\N{REPLACEMENT CHARACTER}" for one in text)
     if variables.get("GITHUB_ACTIONS") != "true":
-        return text
-    return COMMAND.sub(r"\1: :", text).replace("##[", "## [")
+        return shown
+    return COMMAND.sub(r"\1: :", shown).replace("##[", "## [")
 
 
 def track(label: str, total: int, alike: bool = True, limit_s: float | None = None) -> AbstractContextManager[Advance]:

@@ -64,13 +64,18 @@ def test_a_log_is_not_flooded(capfd: pytest.CaptureFixture[str]) -> None:
     [
         ("::set-output name=a::b", ": :set-output name=a::b"),
         ("  ::add-path::/x", "  : :add-path::/x"),
-        ("harmless\r::add-mask::x", "harmless\r: :add-mask::x"),
         ("harmless\n ::debug::x", "harmless\n : :debug::x"),
         ("csrc/a.cpp: ##[add-path]/x", "csrc/a.cpp: ## [add-path]/x"),
         ("'std::vector' was not declared", "'std::vector' was not declared"),
     ],
-    ids=["first", "after spaces", "after a return", "in a later line", "of the old form", "no command"],
+    ids=["first", "after spaces", "in a later line", "of the old form", "no command"],
 )
 def test_what_is_printed_is_no_command_to_a_workflow(text: str, printed: str) -> None:
     assert progress.inert(text, {"GITHUB_ACTIONS": "true"}) == printed
     assert progress.inert(text, {}) == text
+
+
+@pytest.mark.parametrize("variables", [{}, {"GITHUB_ACTIONS": "true"}])
+def test_what_acts_on_a_terminal_or_turns_a_line_round_is_replaced(variables: dict[str, str]) -> None:
+    name = "\x1b[2J\u202eevil\udc80\r::add-mask::x\tis\nhere"
+    assert progress.inert(name, variables) == "\ufffd[2J\ufffdevil\ufffd\ufffd::add-mask::x\tis\nhere"
