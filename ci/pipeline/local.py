@@ -304,7 +304,7 @@ def measured(
     with ExitStack() as stack:
         profiler = stack.enter_context(nsight.profiling(sides, profiled, out, counters, machine.device.uuid))
         tools: Mapping[str, WarmProcesses] = {}
-        if chosen and environment.kind(machine) == "cuda" and "sanitizer" in rules.policy.checks:
+        if _sanitizes(chosen, machine, rules.policy):
             first = chosen[0].card
             workers.prepare({reach.WORKER: 1}, imports({"head": sides[first.name].head}))
             tools = stack.enter_context(sanitize.started(first, sides[first.name].head, rules.policy.sanitizer.tools))
@@ -382,20 +382,20 @@ def checked(
     policy, machine, took = rules.policy, begun.environment, lock.stopwatch()
     asked = verbs.FuzzOptions(seed, limits=FuzzLimits(rules.fuzz_s, policy.fuzz.gpu_limit_s))
     options = SanitizerOptions(policy.sanitizer.tools, policy.sanitizer.seconds)
-    fuzz_s = 0.0
+    # Each with when it was done.
+    calls = [lambda: (verbs.fuzz_all(touched, asked, machine, workers), took())]
+    if _sanitizes(chosen, machine, policy):
+        calls.append(lambda: (verbs.sanitize(touched, options, machine, workers, started=tools), took()))
+    (fuzzed, fuzz_s), *beside = side_by_side(calls, len(calls))
+    costs = record.with_costs((), fuzz=fuzz_s)
+    for _, done_s in beside:  # what the device was held for beyond the fuzzing
+        costs = record.with_costs(costs, sanitize=done_s - fuzz_s)
+    checks = (*fuzzed, *(check for found, _ in beside for check in found))
+    return begun.model_copy(update={"checks": checks, "costs": costs})
 
-    def fuzz() -> tuple[record.Check, ...]:
-        nonlocal fuzz_s
-        done = verbs.fuzz_all(touched, asked, machine, workers)
-        fuzz_s = took()
-        return done
 
-    calls = [fuzz]
-    if chosen and environment.kind(machine) == "cuda" and "sanitizer" in policy.checks:
-        calls.append(lambda: verbs.sanitize(touched, options, machine, workers, started=tools))
-    checks = sum(side_by_side(calls, len(calls)), ())
-    costs = {"fuzz": fuzz_s, **({"sanitize": took() - fuzz_s} if len(calls) > 1 else {})}
-    return begun.model_copy(update={"checks": checks, "costs": record.with_costs((), **costs)})
+def _sanitizes(chosen: Sequence[ChosenCase], machine: record.Environment, policy: Policy) -> bool:
+    return bool(chosen) and environment.kind(machine) == "cuda" and "sanitizer" in policy.checks
 
 
 def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] | None:
