@@ -188,8 +188,10 @@ class Kernel:
 
 def asked_for(kernel: Kernel, method: Callable[..., Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs that a method is called with: all, and of a card with a `state` those that the method names."""
+    if type(kernel).state is Kernel.state:
+        return dict(inputs)
     parameters = signature(method).parameters
-    if type(kernel).state is Kernel.state or any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
         return dict(inputs)
     return {name: value for name, value in inputs.items() if name in parameters}
 

@@ -306,14 +306,16 @@ def _witness(plan: PairedPlan, setup: Setup, growing: Growing, notice: Notice) -
         with progress.track(f"witness, {name}", len(turns) * len(part.cases)) as advance:
             for number in turns:
                 notice.heed()
-                if all(case.key in _given_up(growing.record) for case in part.recorded):
+                given_up = _given_up(growing.record)
+                cases = tuple(one for one in part.cases if CaseKey(name, one.id) not in given_up)
+                if not cases:
                     break
                 last = number + 1 == turns.stop
                 words = ["witness", *([] if len(plan.parts) == 1 else [name]), *([f"{number + 1}"] if number else [])]
                 turn = Turn(
                     card=part.card,
                     libraries=part.sides.named,
-                    cases=tuple(one for one in part.cases if CaseKey(name, one.id) not in _given_up(growing.record)),
+                    cases=cases,
                     number=number,
                     role="witness",
                     id="-".join(words),
