@@ -206,7 +206,8 @@ def _moved(one: Contribution) -> str:
     ratio = one.after / one.before if one.before else 0.0
     words = f"{{more}} {metrics.label(key)}, {{sides}}"
     if metrics.is_stall(key):
-        waits = (key in metrics.METRICS and metrics.METRICS[key].waits) or f"({metrics.label(key)})"
+        known = metrics.METRICS.get(key)
+        waits = known.waits if known and known.waits else f"({metrics.label(key)})"
         words = f"{'longer' if costs else 'shorter'} waits {waits}, {{sides}} an instruction"
     percent = f"{100 * abs(ratio - 1):.1f}% {'more' if ratio > 1 else 'fewer'}"
     return _MOVED.get(key, words).format(

@@ -73,12 +73,12 @@ def crashed(record: RunRecord) -> dict[CaseKey, set[Side]]:
 def _wrong_calls(case: TimedCase, side: Literal["base", "head"]) -> Iterator[str]:
     """ "'s timed output is wrong in 12 of 200 compared calls of process 2 (largest error 0.25)", or how it crashes; for
     each process with a wrong answer."""
-    number, so = 0, "" if side == "head" else ": nothing can be compared with it"
+    number, lost = 0, "" if side == "head" else "nothing can be compared with it"
     for process in case.processes:
         number += process.role != "witness"
         calls, errors = process.timing.calls.get(side), process.timing.errors.get(side)
         if calls and calls.crashed:
-            yield f" crashes while it is timed{so and ', so ' + so[2:]}: {visible(calls.crashed, MAX_CRASH)}"
+            yield f" crashes while it is timed{lost and f', so {lost}'}: {visible(calls.crashed, MAX_CRASH)}"
         elif calls and calls.failed:
             of = f"{calls.failed} of {counted(calls.compared, 'compared call')}" if calls.compared else ""
             where = f"process {number}" if process.role != "witness" else f"the process that holds the {side} alone"
@@ -87,7 +87,8 @@ def _wrong_calls(case: TimedCase, side: Literal["base", "head"]) -> Iterator[str
                 # Errors are cut off at the largest number that a record has.
                 size = f"over {LARGEST:.0e}" if errors.maximum >= LARGEST else f"{errors.maximum:.3g}"
                 error = f" (largest error {size})"
-            yield f"'s timed output is wrong in {of or counted(calls.failed, 'call')} of {where}{error}{so}"
+            said = f"'s timed output is wrong in {of or counted(calls.failed, 'call')} of {where}{error}"
+            yield f"{said}: {lost}" if lost else said
 
 
 def is_wrong(record: RunRecord) -> bool:

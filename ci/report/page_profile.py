@@ -304,5 +304,5 @@ def _share(share: SampleShare, stall: str | None, side: str) -> tuple[Markup, st
         "svg", filled, class_="share", viewBox="0 0 100 8", preserveAspectRatio="none", aria_hidden="true"
     )
     known = metrics.STALLS.get(stall or "")
-    words = known.label.partition(" (")[0] if known else (stall or "").replace("_", " ").partition(" (")[0]
-    return bar, shown, visible(words, 40)
+    words = known.label if known else (stall or "").replace("_", " ")
+    return bar, shown, visible(words.partition(" (")[0], 40)
