@@ -48,7 +48,7 @@ class Running:
     def follow(self, limits: TimeLimits, on_line: Callable[[str], None], on_silence: Callable[[float], None]) -> int:
         """Its exit code; `on_line` gets each line of its output as it comes. Time counts from this call on.
 
-        Raises TimeoutError past the limit, with what it said last: "last line: …" or "it printed nothing".
+        Past the limit it is ended, and TimeoutError says what it said last: "last line: …" or "it printed nothing".
         """
         start = heard = warned = time.monotonic()
         rest = b""
@@ -57,6 +57,7 @@ class Running:
             now = time.monotonic()
             if now - start >= limits.total_s:
                 last = rest.decode(errors="replace").strip() or last
+                orphans.end_session(self.process.pid)
                 raise TimeoutError(f"last line: {last[:MAX_LAST]}" if last else "it printed nothing")
             if now - warned >= limits.silence_s:
                 warned = now

@@ -16,6 +16,7 @@ from kernelgate.bench.check import reach, sanitize
 from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.core.hardware import Capability
+from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.watched_call import DONE, WarmProcesses
 from kernelgate.bench.record import CheckFinding, KernelFacts
 from kernelgate.bench.system.worker import worker_pool
@@ -204,6 +205,7 @@ def test_what_did_not_come_to_its_end_is_no_pass(tools: Tools, does: str | None,
 
 def test_a_tool_that_takes_too_long_is_ended_with_its_last_words(tools: Tools) -> None:
     tools.monkeypatch.setattr(sanitize, "STARTING_S", 0.0)
+    tools.monkeypatch.setattr(watched_call, "LOADING_S", 1.0)
     tools.do(racecheck=f"echo '{DONE}'; echo stuck here; sleep 60")
     done = tools.check(tools=("racecheck",), seconds=1.0)
     assert (done.status, done.asked, done.run) == ("passed", 2, 1)

@@ -157,6 +157,7 @@ def test_each_failure_is_one_sentence_and_the_rest_goes_on(
 ) -> None:
     head_works = f'case "$report" in *head*) {WORKS};; *) {body};; esac'
     fake_ncu(tmp_path, monkeypatch, head_works)
+    monkeypatch.setattr(watched_call, "LOADING_S", 1.0)
     done = profile(sides, Options(options.out, options.capability, timeout_s=1.0))
     assert [one.side for one in done.profiles] == ["head"]
     (failure,) = done.failures
