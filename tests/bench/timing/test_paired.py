@@ -247,12 +247,15 @@ def test_a_head_that_crashes_is_a_finding_and_what_was_timed_before_it_is_kept(b
     assert resumed.processes == done.processes
 
 
-def test_a_base_that_crashes_is_not_the_heads_fault_and_other_cases_go_on(built: Build, tmp_path: Path) -> None:
-    planned = plan(built("crashes_if_causal"), built(), (CAUSAL, SMALL), processes=2, witness=True)
+def test_a_base_that_crashes_is_not_the_heads_fault_and_other_cases_go_on(
+    built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(process.WITNESS_TURNS, "cpu", 1)
+    planned = plan(built("crashes_if_causal"), built(), (CAUSAL, SMALL), processes=1, witness=True)
     done = run(planned, tmp_path / "run.json")
     assert crashes(done) == {(CAUSAL, "base"): CRASHED}
     held = [(one.role, tuple(timing.case for timing in one.timings)) for one in done.processes]
-    assert held == [("witness", (CAUSAL,)), ("paired", (SMALL,)), ("paired", (SMALL,)), *[("witness", (SMALL,))] * 3]
+    assert held == [("witness", (CAUSAL,)), ("paired", (SMALL,)), ("witness", (SMALL,))]
 
 
 def test_both_are_named_where_both_crash(built: Build, tmp_path: Path) -> None:
@@ -260,6 +263,7 @@ def test_both_are_named_where_both_crash(built: Build, tmp_path: Path) -> None:
     assert crashes(done) == {(CAUSAL, "base"): CRASHED, (CAUSAL, "head"): CRASHED}
 
 
+@pytest.mark.slow
 def test_where_neither_crashes_without_the_other_they_take_turns(
     built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

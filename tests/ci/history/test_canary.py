@@ -13,6 +13,7 @@ from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import CANARY, EQUAL, MORE, Device, Environment, Run, RunRecord
 from kernelgate.bench.timing import canary as canaries
+from kernelgate.bench.timing import functions, pool
 from kernelgate.ci.commands import cli, local
 from kernelgate.ci.commands import pair as verb
 from kernelgate.ci.history import canary, judging
@@ -150,7 +151,9 @@ def test_an_honest_machine_finds_what_is_known_and_one_that_sees_no_difference_m
     assert (found.equal, found.false_alarms, found.more, found.detected) == (1, 0, 1, detected)
 
 
-def test_both_pairs_are_timed_and_right() -> None:
+def test_both_pairs_are_timed_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "cache_bytes", lambda *_: 1 << 20)  # some have hundreds of megabytes
+    monkeypatch.setattr(pool, "CHEAP_BYTES", 1 << 20)
     made = canaries.once("cpu", count=1 << 14)
     [one] = made.processes
     assert [timing.case for timing in one.timings] == [EQUAL, MORE]
