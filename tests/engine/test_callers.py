@@ -12,6 +12,7 @@ from tests.engine.project import MEASURED, Project, call_kernelgate, hosted, pla
 from tests.miniature import git
 from tests.workflows.documents import HOME_REPOSITORY, ROOT
 from tests.workflows.language import Language
+from tests.workflows.test_release import date_the_entry, release
 
 pytestmark = pytest.mark.nightly
 CARD = ".ci/kernels/attention.py"
@@ -19,16 +20,19 @@ CARD = ".ci/kernels/attention.py"
 
 @pytest.fixture
 def project(tmp_path: Path, language: Language) -> Iterator[Project]:
-    """It has no card yet, and kernelgate has moved on since the tag: its first workflow does nothing."""
+    """It has no card yet, and kernelgate has moved on since its release: no workflow of its main does anything."""
     with hosted("my-org/my-kernels", tmp_path, language) as project:
         origin, clone = project.origins[HOME_REPOSITORY], tmp_path / "elsewhere"
-        git(origin, "tag", "v0", "main")
         git(origin, "clone", "--quiet", str(origin), str(clone))
-        file = clone / ".github/workflows/measure-pull-request.yml"
-        begin, _, _ = file.read_text("utf-8").partition("\njobs:")
-        file.write_text(f"{begin}\njobs: {{none: {{runs-on: ubuntu-24.04, steps: [{{run: 'true'}}]}}}}\n", "utf-8")
+        date_the_entry(clone)
+        git(clone, "commit", "--quiet", "--all", "-m", "Write the entry")
+        done = release(clone, "0.2.0")
+        assert done.returncode == 0, done.stderr
+        for file in (clone / ".github/workflows").iterdir():
+            begin, _, _ = file.read_text("utf-8").partition("\njobs:")
+            file.write_text(f"{begin}\njobs: {{none: {{runs-on: ubuntu-24.04, steps: [{{run: 'true'}}]}}}}\n", "utf-8")
         git(clone, "commit", "--quiet", "--all", "-m", "Move on")
-        git(clone, "push", "--quiet", "origin", "main")
+        git(clone, "push", "--quiet", "origin", "main", "v0")
         project.repository.change_main(call_the_tag)
         yield project
 
