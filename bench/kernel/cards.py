@@ -17,6 +17,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from kernelgate.bench import record
 from kernelgate.bench.build.sources import Command, Extension, Package
+from kernelgate.bench.core.dtypes import DTYPES
 from kernelgate.bench.core.errors import CardError, KernelgateError, UsageError, one_line
 from kernelgate.bench.core.files import CARDS
 from kernelgate.bench.kernel import axes as case_axes
@@ -316,31 +317,8 @@ def _named(cards: Cards, text: str) -> tuple[CardFacts, dict[str, Any]]:
     return found[0]
 
 
-TOLERANCES: dict[str, Tolerance] = {
-    "fp16": Tolerance(atol=2e-3, rtol=1e-3),
-    "bf16": Tolerance(atol=1.6e-2, rtol=8e-3),
-    "fp32": Tolerance(atol=2e-4, rtol=2e-4),
-    "fp8_e4m3": Tolerance(atol=0.256, rtol=0.128),
-    "fp8_e5m2": Tolerance(atol=0.512, rtol=0.256),
-    "int8": Tolerance(atol=0.0, rtol=0.0),
-    "int32": Tolerance(atol=0.0, rtol=0.0),
-    "int64": Tolerance(atol=0.0, rtol=0.0),
-    "uint8": Tolerance(atol=0.0, rtol=0.0),
-    "bool": Tolerance(atol=0.0, rtol=0.0),
-}
-"""By the dtype of an output, for values of unit scale. The project sets float16's: 4.1 and 2.05 unit roundoffs u, of
-2^-11. bfloat16 and fp8 get the same multiples of their own u. A kernel that rounds an intermediate result says what it
-needs of them where it does (csrc/)."""
-
-SMALLEST: dict[str, float] = {
-    "fp16": 2.0**-24,
-    "bf16": 2.0**-133,
-    "fp32": 2.0**-149,
-    "fp8_e4m3": 2.0**-9,
-    "fp8_e5m2": 2.0**-16,
-    **dict.fromkeys(("int8", "int32", "int64", "uint8", "bool"), 0.5),
-}
-"""The step between subnormal numbers: no output can be nearer to the oracle than that. Of integers half a step."""
+TOLERANCES = {name: Tolerance(atol=one.atol, rtol=one.rtol) for name, one in DTYPES.items()}
+"""By the dtype of an output."""
 
 
 def output_tolerance(output: str, case: str) -> Tolerance:

@@ -102,7 +102,7 @@ def limits(kernel: Kernel, case: CaseAxes, dtype: torch.dtype, right: torch.Tens
     atol, rtol = given if given is not None else (by_dtype.atol or 0.0, by_dtype.rtol or 0.0)
     finite = torch.isfinite(right)
     scale = kernel.atol_scale(case, right if bool(finite.all()) else right[finite]) if atol else 0.0
-    return max(atol * scale, cards.SMALLEST.get(name, 0.0)), rtol
+    return max(atol * scale, DTYPES[name].smallest), rtol
 
 
 def _by_card(name: str, own: object) -> Comparison:
@@ -196,7 +196,7 @@ def ulp(right: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         size = size.clamp(min=float(right.square().mean().sqrt()))
     mantissa, _ = torch.frexp(size)  # from 0.5 to 1, so that the quotient is a power of two, and exact; of 0 it is NaN
     steps = size / mantissa * (torch.finfo(dtype).eps / 2)
-    return steps.nan_to_num(0.0).clamp(min=cards.SMALLEST[NAMES[dtype]])
+    return steps.nan_to_num(0.0).clamp(min=DTYPES[NAMES[dtype]].smallest)
 
 
 def _side_errors(difference: torch.Tensor, right: torch.Tensor, unit: torch.Tensor) -> SideErrors:

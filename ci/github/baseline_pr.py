@@ -28,7 +28,7 @@ from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError, default_branch, merge_base, patiently, until_done
 from kernelgate.ci.github.plan import SHA, one_gpu
 from kernelgate.ci.github.untrusted_artifact import RefusedError
-from kernelgate.ci.judge import apart, prior, ratchet
+from kernelgate.ci.judge import baseline_age, prior, ratchet
 from kernelgate.ci.judge.case import CaseVerdict, Outcome, RecordVerdict, Status
 from kernelgate.ci.judge.gate import Label
 from kernelgate.ci.judge.prior import Past, no_past
@@ -87,8 +87,8 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool, pa
     number = put(bot, made) if made is not None else None
     bot.step.output(pull_request=str(number or ""))
     if stored and verdict and number is None:
-        other = apart.changed(new.environment, stored.environment)
-        moved = f"it is of another machine ({apart.named(other)})"
+        other = baseline_age.changed(new.environment, stored.environment)
+        moved = f"it is of another machine ({baseline_age.named(other)})"
         renew = "so that no change is the code's alone; --force renews it"
         why = f"{moved}, {renew}" if other else verdict.reason
         bot.step.log(f"the baseline of {label} is unchanged: {why}")
@@ -101,7 +101,7 @@ def baseline_path(gpu: RunnerGpu) -> str:
 
 def _moved_cases(new: RunRecord, verdict: RecordVerdict, rules: Policy, before: Before) -> frozenset[CaseKey]:
     """The cases that the stored baseline takes over. Of another machine none: what changed is not the code alone."""
-    if before.stored is None or apart.changed(new.environment, before.stored.environment):
+    if before.stored is None or baseline_age.changed(new.environment, before.stored.environment):
         return frozenset()
     keys = ratchet.faster(verdict, rules.processes) | {key for cases, _ in before.accepted for key in cases}
     known = {key for case in before.stored.cases for key in (case.key, CaseKey("", case.id))}

@@ -11,7 +11,7 @@ from typing import Literal
 
 from kernelgate.bench.record import BaselineSummary, CaseKey, Process, RunRecord
 from kernelgate.ci.document import formatting
-from kernelgate.ci.judge.apart import DAY, changed, oldest
+from kernelgate.ci.judge.baseline_age import DAY, changed, oldest
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.prior import History
 from kernelgate.ci.judge.verdict import judge

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from kernelgate.bench.core.errors import RecordError
 from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, rates, read, timed_cases
 from kernelgate.ci.document.formatting import as_percent, counted, plain
-from kernelgate.ci.judge import apart, cards, correctness, estimate, geomean, prior, sentences, stats, validity
+from kernelgate.ci.judge import baseline_age, cards, correctness, estimate, geomean, prior, sentences, stats, validity
 from kernelgate.ci.judge.case import (
     CERTAIN,
     CaseVerdict,
@@ -89,7 +89,7 @@ def judge(
     if not cards.compared(record):
         return RecordVerdict(name, Outcome.EQUIVALENT, NOTHING_TO_COMPARE, (), None, against)
     notes: list[str] = []
-    differs = apart.between(record, baseline) if baseline else ()
+    differs = baseline_age.between(record, baseline) if baseline else ()
     if baseline is None:
         evidences = estimate.of_record(record, policy, history)
     else:
@@ -106,7 +106,7 @@ def judge(
     cases = tuple(_judge_case(case, claim, policy) for case, claim in zip(evidences, claimed, strict=True))
     means = geomean.verdicts(evidences, claimed, policy)
     outcome = overall(cases, means)
-    first = [apart.words(differs)] if differs else []
+    first = [baseline_age.words(differs)] if differs else []
     reason = "; ".join([*first, sentences.of_record(outcome, cases, means), *notes])
     sha = baseline.run.head_sha if baseline else None
     return RecordVerdict(name, outcome, reason, cases, None, against, means, apart=differs, against_sha=sha)

@@ -18,7 +18,7 @@ from kernelgate.bench.record import CaseKey, Run, RunRecord
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Bullets, Code, Line, Link, Mark, Paragraph, Section, Strong, table
-from kernelgate.ci.judge import apart, ratchet, sentences
+from kernelgate.ci.judge import baseline_age, ratchet, sentences
 from kernelgate.ci.judge.case import CERTAIN, Direction, RecordVerdict
 from kernelgate.ci.judge.prior import History
 from kernelgate.ci.judge.verdict import judge
@@ -35,7 +35,7 @@ def against(
 ) -> Baseline:
     """The record's head against the heads of a stored file of this name."""
     verdict = judge(measured, policy, stored, label, named, known)
-    return Baseline(verdict, stored.run, stored.environment, apart.age_days(stored, measured.run.created_at))
+    return Baseline(verdict, stored.run, stored.environment, baseline_age.age_days(stored, measured.run.created_at))
 
 
 def is_of(stored: RunRecord, measured: RunRecord) -> bool:
@@ -62,7 +62,7 @@ def line(record: RunRecord, stored: Baseline, gates: Gates) -> tuple[Line, ...]:
 
 def _age_and_machine(record: RunRecord, stored: Baseline) -> str:
     """What may explain a difference comes before it."""
-    changed = [one.name for one in apart.changed(record.environment, stored.environment)]
+    changed = [one.name for one in baseline_age.changed(record.environment, stored.environment)]
     return ", of another ".join(filter(None, [age_of(record.run, stored.run), " and ".join(changed)]))
 
 
@@ -70,15 +70,15 @@ def stale(record: RunRecord, stored: Baseline) -> tuple[str, ...]:
     """Why it says little of today, in words."""
     if stored.verdict.refused is not None:
         return ()
-    other = [one.name for one in apart.changed(record.environment, stored.environment)]
-    limit, days = apart.STALE_DAYS, stored.age_days
+    other = [one.name for one in baseline_age.changed(record.environment, stored.environment)]
+    limit, days = baseline_age.STALE_DAYS, stored.age_days
     why = [f"of another {' and '.join(other)}"] if other else []
     return (*why, *([f"{days} days old, more than {limit}"] if days is not None and days > limit else ()))
 
 
 def section(record: RunRecord, stored: Baseline, beside: Sequence[Yardstick] = ()) -> Section:
     """Everything about it, folded; its title says whether it is worth opening."""
-    differs = apart.changed(record.environment, stored.environment)
+    differs = baseline_age.changed(record.environment, stored.environment)
     facts: list[Line] = [
         (Code(stored.verdict.against), ", ", age_of(record.run, stored.run), ", of ", _commit(stored.run)),
         *((f"{one.name}: ", Code(one.was), " then, ", Code(one.now), " now") for one in differs),
@@ -113,7 +113,7 @@ def _commit(run: Run) -> Code | str:
 
 def age_of(now: Run, then: Run) -> str:
     """ "13 months older", by the dates of both records."""
-    taken, made = apart.day(then.created_at), apart.day(now.created_at)
+    taken, made = baseline_age.day(then.created_at), baseline_age.day(now.created_at)
     if taken is None:
         return "of unknown age"
     days = (made - taken).days if made else 0

@@ -15,7 +15,7 @@ from kernelgate.bench.record import CaseKey, RunRecord, timed_cases
 from kernelgate.ci.document import escape, formatting
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.document.model import Code, Line, Mark, Piece, Report, Section, Strong, Verbatim, table
-from kernelgate.ci.judge import apart, gate, reference, sentences
+from kernelgate.ci.judge import baseline_age, gate, reference, sentences
 from kernelgate.ci.judge.case import RecordVerdict, Status, severity
 from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.judge.prior import NO_HISTORY, History
@@ -139,7 +139,7 @@ def _remarks(gpu: GpuReport, policy: Policy, merge: bool) -> tuple[Line, ...]:
         return (*on_cards, *gpu.remarks)
     blocking = why.blocking(gpu.record, policy.static) if merge else ()
     differs = gpu.verdict.apart
-    otherwise: tuple[Line, ...] = ((Mark.SLIGHT, f" {apart.words(differs)}."),) if differs else ()
+    otherwise: tuple[Line, ...] = ((Mark.SLIGHT, f" {baseline_age.words(differs)}."),) if differs else ()
     return (*otherwise, *on_cards, *remarks.precision(gpu.record), *blocking, *gpu.remarks)
 
 

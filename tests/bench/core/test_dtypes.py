@@ -9,7 +9,6 @@ from kernelgate.bench.check import examine
 from kernelgate.bench.core import dtypes
 from kernelgate.bench.core.dtypes import DTYPES
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.bench.kernel.cards import SMALLEST, TOLERANCES
 from kernelgate.bench.kernel.operands import TORCH_DTYPES
 
 
@@ -20,8 +19,11 @@ def test_torch_has_each_of_this_size(name: str) -> None:
     assert dtypes.canonical(str(dtype)) == name
 
 
-def test_each_has_a_tolerance_a_smallest_step_and_patterns() -> None:
-    assert set(TOLERANCES) == set(SMALLEST) == set(DTYPES) == set(TORCH_DTYPES)
+def test_each_has_a_smallest_step_and_patterns() -> None:
+    assert set(DTYPES) == set(TORCH_DTYPES)
+    for name, dtype in TORCH_DTYPES.items():
+        step = torch.finfo(dtype).tiny * torch.finfo(dtype).eps if dtype.is_floating_point else 0.5
+        assert DTYPES[name].smallest == step
     assert set(examine.PATTERNS) == set(TORCH_DTYPES.values())
 
 

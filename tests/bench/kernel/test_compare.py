@@ -15,7 +15,7 @@ from kernelgate.bench.core.dtypes import DTYPES
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import compare
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
-from kernelgate.bench.kernel.cards import SMALLEST, TOLERANCES
+from kernelgate.bench.kernel.cards import TOLERANCES
 from kernelgate.bench.kernel.compare import Comparison
 from kernelgate.bench.kernel.operands import TORCH_DTYPES
 from kernelgate.bench.record import LARGEST
@@ -59,7 +59,7 @@ def test_an_output_passes_where_every_element_is_within_its_limit(
 ) -> None:
     expected, made = torch.from_numpy(right), torch.from_numpy(right + noise / 50).float()
     error = (made.double() - expected).abs()
-    limit = max(atol * scale if atol else 0.0, SMALLEST["fp32"]) + rtol * expected.abs()
+    limit = max(atol * scale if atol else 0.0, DTYPES["fp32"].smallest) + rtol * expected.abs()
     found = held(Plain((atol, rtol), scale), made, expected)
     assert found.passed == bool((error <= limit).all())
     assert found.max_abs_error == float(error.max())
@@ -91,7 +91,7 @@ def test_without_a_word_of_the_card_the_dtype_decides_and_atol_has_the_size_of_t
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_no_limit_is_below_the_step_of_the_smallest_numbers(dtype: str) -> None:
     """Values far below the subnormal numbers: zero and one step are as near as the dtype allows."""
-    step = SMALLEST[dtype]
+    step = DTYPES[dtype].smallest
     right = torch.full((3,), step / 4, dtype=torch.float64)
     for value in (0.0, step):
         made = torch.full((3,), value, dtype=torch.float64).to(TORCH_DTYPES[dtype])

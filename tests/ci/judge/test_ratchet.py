@@ -12,7 +12,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, Environment, Run, RunRecord, timed_cases
 from kernelgate.ci.github.baseline_pr import as_baseline
-from kernelgate.ci.judge import apart, ratchet
+from kernelgate.ci.judge import baseline_age, ratchet
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.prior import NO_HISTORY, History
 from kernelgate.ci.judge.verdict import judge
@@ -65,7 +65,7 @@ def test_only_what_is_certainly_faster_moves() -> None:
     assert times(after) == {"two": 0.0, "three": 0.0, "one": -20.0}
     measured = {name: one.measured for name, one in after.summary.cases.items()}
     assert measured == {"one": "2026-08-09", "two": "2026-08-01", "three": "2026-08-01"}
-    assert apart.oldest(after) == "2026-08-01"
+    assert baseline_age.oldest(after) == "2026-08-01"
 
 
 def test_another_machine_keeps_its_name() -> None:
@@ -180,5 +180,5 @@ def test_each_thing_of_a_machine_that_is_not_as_it_was_is_named() -> None:
         "GPU NVIDIA L4 then, NVIDIA H200 now; driver 1 then, 2 now; torch 2.11.0 then, 2.13.0 now; "
         "CUDA 12.8 then, 13.0 now; clocks default then, locked now"
     )
-    assert apart.named(apart.changed(now, then)) == told
-    assert apart.changed(now, Environment()) == ()
+    assert baseline_age.named(baseline_age.changed(now, then)) == told
+    assert baseline_age.changed(now, Environment()) == ()
