@@ -25,6 +25,8 @@ def test_a_good_pull_request_passes(project: Project) -> None:
     assert run.conclusion == "success", run.log
 
 
+@pytest.mark.slow
+@pytest.mark.guards(".github/", "ci/github/", "tests/engine/")
 def test_a_pull_request_that_changes_the_template_check_is_held_to_the_one_that_was_merged(project: Project) -> None:
     def excuse_itself(tree: Path) -> None:
         touch_kernel(tree)

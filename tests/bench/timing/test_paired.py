@@ -247,6 +247,7 @@ def test_a_head_that_crashes_is_a_finding_and_what_was_timed_before_it_is_kept(b
     assert resumed.processes == done.processes
 
 
+@pytest.mark.slow
 def test_a_base_that_crashes_is_not_the_heads_fault_and_other_cases_go_on(
     built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
