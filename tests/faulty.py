@@ -147,6 +147,20 @@ def hangs_if_causal(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool
 
 
 @fault
+def hangs_in_the_tenth_call(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    _calls()[0] += 1
+    while _calls()[0] >= 10:
+        time.sleep(1)
+    none(q, k, v, out, scale, causal)
+
+
+@fault
+def sleeps(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    time.sleep(0.6)
+    none(q, k, v, out, scale, causal)
+
+
+@fault
 def asserts_if_causal(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
     """On a GPU: an error that its process does not survive."""
     if causal:

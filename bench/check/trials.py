@@ -99,14 +99,13 @@ class TrialProcess(KernelWorker):
         before = time.monotonic()
         with _named(f"{self.loads} has not been loaded after {NAMED_S:g} s; after {self.loading_s:g} s it is given up"):
             worker = self.started()
-        patience_s, begun = patience_s or PATIENCE_S, time.monotonic()
-        self.starting_s += begun - before
+        patience_s = patience_s or PATIENCE_S
+        self.starting_s += time.monotonic() - before
         try:
             with _named(f"{trial.id} has not answered for {NAMED_S:g} s; after {patience_s:g} s it counts as hung"):
                 outcome = worker.ask(trial, TrialOutcome, patience_s)
         except WorkerError as error:
-            hung = time.monotonic() - begun >= patience_s
-            outcome = TrialOutcome(fault=str(error), last=True, ended="hung" if hung else "crashed")
+            outcome = TrialOutcome(fault=str(error), last=True, ended="hung" if error.hung else "crashed")
         if outcome.last:
             self.end(is_dead=True)
             self.workers.prepare({WORKER: SPARE}, self.ahead, self.python)

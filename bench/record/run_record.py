@@ -59,6 +59,8 @@ class Calls(Model):
     failed: Count = 0
     crashed: str | None = None
     """How one of them ended its process, or which error it raised: the last, where no output is compared."""
+    hung: bool = False
+    """Whether the call did not end, and its process was ended."""
     repeated: Count | None = None
     """Calls that read inputs which an earlier call of that process had read in the same form."""
 

@@ -117,6 +117,9 @@ _NEWS: TypeAdapter[Doing | Failed] = TypeAdapter(Doing | Failed)
 class WorkerError(KernelgateError):
     """The worker exited, stopped answering or sent an invalid message: "the process …"."""
 
+    hung = False
+    """Whether it stopped answering."""
+
 
 class WorkerFailedError(WorkerError):
     """The worker's function raised an error; the text is that error's."""
@@ -221,7 +224,10 @@ class WorkerProcess:
         while True:
             line = self._line(deadline)
             if line is None:
-                raise WorkerError(f"the process did not answer for {patience_s:g} s and was killed{self._last_lines()}")
+                text = f"the process did not answer for {patience_s:g} s and was killed{self._last_lines()}"
+                error = WorkerError(text)
+                error.hung = True
+                raise error
             if not line:
                 raise WorkerError(f"the process {self._ended()}")
             try:

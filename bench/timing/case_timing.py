@@ -35,6 +35,10 @@ MAX_SAMPLES = 256
 SURE = 8.0
 """Standard errors by which two clocks must differ for one of them to be called wrong: so many, because eight batches
 show their own scatter poorly."""
+FIRST_CALLS_S = {"cuda": 120.0, "cpu": 30.0}
+"""What the first calls of a side on a case may take. On a GPU they may compile and tune; a fuzz trial has as long."""
+HANGS_S, HANGS_TIMES = 20.0, 20.0
+"""And later ones: so long, and so many times as long as one took at least."""
 WARM_UP_S = 0.5
 """Device work before the first sample of a process: until then ratios of identical code scatter several times more."""
 CASE_WARM_UP_S = 0.05
@@ -70,6 +74,8 @@ class ProcessError(KernelgateError):
         """What happened, without what to do about it in a comparison."""
         self.crash = ""
         """How a call ended its process, where that is the kernel's doing and not the machine's, …"""
+        self.hung = False
+        """… or that it did not end, …"""
         self.sides: tuple[record.Side, ...] = ()
         """… and the sides that were in it."""
 
@@ -104,10 +110,11 @@ class Runner:
         self.worker.pause()
         self.rests = True
 
-    def ask(self, message: Message, kind: type[A]) -> A:
-        """The answer to a message, which must be of this kind. Raises ProcessError, and NotSharedError."""
+    def ask(self, message: Message, kind: type[A], calls_s: float | None = None) -> A:
+        """The answer to a message, which must be of this kind. Raises ProcessError, and NotSharedError. `calls_s`: it
+        makes calls, which hang when they take longer."""
         self.send(message)
-        return self.answer(kind)
+        return self.answer(kind, calls_s)
 
     def send(self, message: Message) -> None:
         if self.rests:
@@ -118,13 +125,13 @@ class Runner:
         except WorkerError as error:
             raise self._error(error) from None
 
-    def answer(self, kind: type[A]) -> A:
+    def answer(self, kind: type[A], calls_s: float | None = None) -> A:
         try:
-            return self.worker.receive(kind, self.patience_s)
+            return self.worker.receive(kind, calls_s or self.patience_s)
         except WorkerError as error:
-            raise self._error(error) from None
+            raise self._error(error, calls_s is not None) from None
 
-    def _error(self, error: WorkerError) -> Exception:
+    def _error(self, error: WorkerError, calls: bool = False) -> Exception:
         if isinstance(error, WorkerFailedError) and error.error == NOT_SHARED:
             return NotSharedError(str(error), by_verifier=not self.sides)
         fault = f"{self.name} failed while {self.worker.doing.doing}: {error}"
@@ -136,9 +143,10 @@ class Runner:
             "continues after them",
         )
         raised = isinstance(error, WorkerFailedError) and error.error not in OURS and "out of memory" not in fault
-        if raised or self.worker.ended_by_work(error):
+        hung = error.hung and calls
+        if raised or hung or self.worker.ended_by_work(error):
             made.crash = f"a call raised an error: {error}" if raised else str(error)
-            made.sides = self.sides
+            made.hung, made.sides = hung, self.sides
         return made
 
 
@@ -180,6 +188,10 @@ class CaseSamples:
     pause_us: float = 0.0
     queue_length: int = QUEUE_LENGTH
     clock_step_us: float = 0.0
+    first_calls_s: float = 0.0
+    """How long the first calls of a side may take."""
+    fastest_s: dict[record.Side, float] = field(default_factory=dict)
+    """What a call of each side that was called took at least: others may have compiled."""
     samples: list[Sample] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
     """Taken while rounds ran, and at no other time: warming up and checking outputs are other work."""
@@ -198,6 +210,12 @@ class CaseSamples:
         """Of the sides of which it is known of every sample."""
         sides = self.by_side(part).items()
         return {side: tuple(one for one in every if one is not None) for side, every in sides if None not in every}
+
+    def patience_s(self, samples: Sequence[tuple[record.Side, int]]) -> float:
+        """How long these calls may take: what takes longer hangs."""
+        if any(side not in self.fastest_s for side, _ in samples):
+            return self.first_calls_s
+        return math.ceil(HANGS_S + HANGS_TIMES * sum(calls * self.fastest_s[side] for side, calls in samples))
 
     def repeats(self, side: record.Side) -> int:
         return self.reference_repeats if side == "reference" else self.inner_repeats
@@ -248,13 +266,15 @@ def batch(
         asked = how.model_copy(update=update)
         with team.quiet():
             begun = time.perf_counter()
-            answer = measured.ask(asked, protocol.BatchDone)
+            answer = measured.ask(asked, protocol.BatchDone, case.patience_s(samples))
             took_us = (time.perf_counter() - begun) * 1e6
         if any(len(given) not in (0, len(sides)) for given in (answer.times_us, answer.started_us)):
             raise ProcessError(f"{measured.name} answered a batch with times of other samples")
         if answer.started_us and not answer.held:
             raise ProcessError(f"{measured.name} says that a CPU waited for the host")
         case.busy_us += sum(answer.times_us)
+        for (side, repeats), us in zip(samples, answer.times_us, strict=False):
+            case.fastest_s[side] = min(us / 1e6 / repeats, case.fastest_s.get(side, math.inf))
         if not answer.times_us:  # no graph could be captured, so no call was made
             if not how.graph:
                 raise ProcessError(f"{measured.name} answered a batch without times")
@@ -302,7 +322,7 @@ def prepared(
     `reference`: whether it is timed, where that has to be tried first. `alone`: as `OpenCase` has it.
     """
     made = team.verifier.ask(asked, protocol.CasePrepared)
-    samples = CaseSamples(case, made, rng)
+    samples = CaseSamples(case, made, rng, first_calls_s=FIRST_CALLS_S[asked.device])
     for one in team.measured:
         beside = reference != "leave" and "head" in one.sides
         tried = beside and reference == "try"

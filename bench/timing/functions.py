@@ -220,7 +220,7 @@ class InProcess(Runner):
             verifier=Verifier({CARD_FILE: kernel}),
         )
 
-    def ask(self, message: Message, kind: type[A]) -> A:
+    def ask(self, message: Message, kind: type[A], calls_s: float | None = None) -> A:  # noqa: ARG002 - none is ended
         answer = self._calls.answer(protocol.WORKER_STEP.validate_python(message))
         if not isinstance(answer, kind):
             raise TypeError(f"{type(message).__name__} was answered by {type(answer).__name__}")

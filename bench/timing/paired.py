@@ -122,10 +122,10 @@ def run(
 
     `skeleton` is a record with whatever the caller knows (run, checks, …); cases, environment and builds are filled in
     here. With `resume`, the record in `path` is continued; a process that was cut short is timed again. Cases that
-    `undecided` leaves out are not timed again, but for a few controls. A side that crashes in a process without the
-    other is a finding: its case is not timed any more, and after a crash of the head nothing of its card. Raises
-    ProcessError naming the process and the case where one hung, could not load its library, or was killed from outside;
-    the processes before it stay in `path`. Raises RecordError where the record to resume does not fit. `workers` that
+    `undecided` leaves out are not timed again, but for a few controls. A side that crashes or hangs without the other
+    is a finding: its case is not timed any more, and of a head nothing of its card. Raises ProcessError naming the
+    process and the case where one could not load its library, or was killed from outside; the processes before it stay
+    in `path`. Raises RecordError where the record to resume does not fit. `workers` that
     were started before save their start. Once there is a `notice`, no further process begins, and NoticeOverError is
     raised.
     """
@@ -217,8 +217,8 @@ def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided
 
 
 def _add(setup: Setup, turn: Turn, growing: Growing, notice: Notice, advance: progress.Advance) -> None:
-    """Times a process into the record. Of one in which a call crashes, what was finished by then, and each side that
-    crashes without the other. Raises ProcessError where neither does."""
+    """Times a process into the record. Of one in which a call crashes or hangs, what was finished by then, and each
+    side that does so without the other. Raises ProcessError where neither does."""
     try:
         growing.add(process.timed(setup, turn, advance))
         return
@@ -228,7 +228,8 @@ def _add(setup: Setup, turn: Turn, growing: Growing, notice: Notice, advance: pr
         raise crash
     if crash.before.process.timings:
         growing.add(crash.before)
-    found = {crash.sides[0]: crash.crash} if len(crash.sides) == 1 else {}
+    # What hangs once may have waited for the machine.
+    found = {crash.sides[0]: crash} if len(crash.sides) == 1 and not crash.hung else {}
     for side, library in turn.libraries.items():
         if side in ("base", "head") and side not in found:
             alone = replace(turn, cases=(crash.case,), libraries={side: library}, role="block", together=True)
@@ -236,11 +237,11 @@ def _add(setup: Setup, turn: Turn, growing: Growing, notice: Notice, advance: pr
             try:
                 process.timed(setup, alone, lambda _: None)
             except CrashError as error:
-                found[side] = error.crash
+                found[side] = error
     if not found:
         raise crash
-    for side, how in found.items():
-        growing.add(process.crashed(setup, turn, crash.case, side, how))
+    for side, alone_ in found.items():
+        growing.add(process.crashed(setup, turn, side, alone_))
 
 
 def _given_up(current: RunRecord) -> frozenset[CaseKey]:

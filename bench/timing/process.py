@@ -151,19 +151,19 @@ class Timed:
 
 
 class CrashError(ProcessError):
-    """A call crashed in one of the cases."""
+    """A call crashed or hung in one of the cases."""
 
     def __init__(self, error: ProcessError, case: CaseFacts, before: Timed) -> None:
         super().__init__(str(error))
-        self.fault, self.crash, self.sides = error.fault, error.crash, error.sides
+        self.fault, self.crash, self.hung, self.sides = error.fault, error.crash, error.hung, error.sides
         self.case = case
         self.before = before
         """What of the process was finished by then."""
 
 
-def crashed(setup: Setup, turn: Turn, case: CaseFacts, side: record.Side, how: str) -> Timed:
-    """What is recorded of a side that crashes in a process without the other."""
-    calls = {side: record.Calls(failed=1, crashed=how)}
+def crashed(setup: Setup, turn: Turn, side: record.Side, alone: CrashError) -> Timed:
+    """What is recorded of a side that crashes or hangs in a process without the other."""
+    case, calls = alone.case, {side: record.Calls(failed=1, crashed=alone.crash, hung=alone.hung)}
     made = record.Process(
         id=f"{turn.id}-{case.id}-{side}",
         environment=setup.environment.id,
@@ -183,7 +183,7 @@ def alternating_because(reason: str) -> record.Note:
 
 
 def timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
-    """Times the cases in fresh processes. Raises ProcessError: CrashError where a call crashes.
+    """Times the cases in fresh processes. Raises ProcessError: CrashError where a call crashes or hangs.
 
     Where the verifier cannot share memory, or no process can map it, it works in the measured process from now on.
     """
@@ -357,6 +357,8 @@ class Alone:
     calls are copied after them."""
 
     samples: CaseSamples
+    call_us: float
+    """What one call takes, about."""
     hold_us: float = 0.0
     """How long the device waits, so that the host has queued all calls when the first begins."""
     last: dict[record.Side, LateBatch] = field(default_factory=dict)
@@ -373,15 +375,17 @@ class Alone:
         [side] = measured.sides
         made = protocol.SampleCalls(side=side, windows=planned.windows, slots=planned.slots)
         last: Message = protocol.Start(calls=made, inputs=planned.inputs, moved=planned.moved, pause_us=self.hold_us)
+        patience_s = self.samples.patience_s([(side, calls)])
         with team.quiet():
             begun = time.perf_counter()
             called_us: float | None = None
             if measured.returns and calls:
-                measured.ask(last, Ready)
+                measured.ask(last, Ready, patience_s)
                 called_us = (time.perf_counter() - begun) * 1e6
                 last = protocol.Copy()
-            answer = measured.ask(last, protocol.BatchDone)
+            answer = measured.ask(last, protocol.BatchDone, patience_s)
             took_us = (time.perf_counter() - begun) * 1e6
+        self.samples.fastest_s.setdefault(side, self.call_us / 1e6)
         if measured is not team.verifier:
             measured.rest()
         self.samples.busy_us += took_us
@@ -425,11 +429,12 @@ def _alone(
     setup: Setup, turn: Turn, teams: Sequence[Team], runners: Sequence[Runner], case: CaseFacts, rng: random.Random
 ) -> CaseResult:
     """A case of the witness: batches of each side in random order, each on inputs that are drawn anew."""
-    wanted = max(1, min(MOST_CALLS, round(BATCH_US[setup.device] / _call_us(turn, case))))
+    about_us = _call_us(turn, case)
+    wanted = max(1, min(MOST_CALLS, round(BATCH_US[setup.device] / about_us)))
     asked = asked_case(setup, turn, case, wanted)
     opened = [case_timing.prepared(team, asked, case, rng, "leave", alone=True) for team in teams]
     calls = min(one.prepared.slots for one in opened)
-    alone = Alone(opened[0])
+    alone = Alone(opened[0], about_us)
     pairs = [(team, one) for team in teams for one in runners if one in team.measured]
     for count in (1, calls):
         for team, one in pairs:
@@ -476,7 +481,7 @@ def _alone(
 
 
 def _call_us(turn: Turn, case: CaseFacts) -> float:
-    """What one call takes, by the paired comparison; the witness only sizes its batches by it."""
+    """What one call takes, by the paired comparison; the witness sizes its batches by it, and its patience."""
     times = [
         time_us
         for one in (turn.known.processes if turn.known else ())

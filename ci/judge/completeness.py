@@ -157,7 +157,7 @@ def _untimed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> 
     held = {case.key: next((counts[key] for key in _keys(case) if counts.get(key)), 0) for case in expected.cases}
     least = expected.processes or 1
     alike = cards.same_code(record)
-    alike |= correctness.crashed(record).keys()  # a finding of its own
+    alike |= correctness.crashed(record)  # a finding of its own
     untimed = [one for one in expected.cases if not held[one.key] and one.card not in exempt and one.key not in alike]
     yield from _said(record, untimed, "not timed")
     short = [case for case in expected.cases if 0 < held[case.key] < least and case.key not in alike]

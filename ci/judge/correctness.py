@@ -12,10 +12,10 @@ from kernelgate.bench.record import (
     Check,
     CheckFinding,
     CheckKind,
+    FaultKind,
     FuzzResult,
     Role,
     RunRecord,
-    Side,
     TimedCase,
     timed_cases,
 )
@@ -55,30 +55,31 @@ def wrong_outputs(record: RunRecord, side: Literal["base", "head"] = "head") -> 
     base's are no fault of the head."""
     code = "wrong_output" if side == "head" else BASE_WRONG
     return {
-        case.key: Finding(code, f"the {side}{calls}", True)
+        case.key: Finding(code, f"the {side}{found[1]}", True, kind=found[0])
         for case in timed_cases(record, CHECKED)
-        if (calls := next(_wrong_calls(case, side), None))
+        if (found := next(_wrong_calls(case, side), None))
     }
 
 
-def crashed(record: RunRecord) -> dict[CaseKey, set[Side]]:
-    """The cases in which a side's timed calls crash."""
-    found: dict[CaseKey, set[Side]] = {}
-    for case in timed_cases(record, CHECKED):
-        if sides := {side for one in case.processes for side, calls in one.timing.calls.items() if calls.crashed}:
-            found[case.key] = sides
-    return found
+def crashed(record: RunRecord) -> set[CaseKey]:
+    """The cases in which a side's timed calls crash or hang."""
+    return {
+        case.key
+        for case in timed_cases(record, CHECKED)
+        if any(calls.crashed for one in case.processes for calls in one.timing.calls.values())
+    }
 
 
-def _wrong_calls(case: TimedCase, side: Literal["base", "head"]) -> Iterator[str]:
-    """ "'s timed output is wrong in 12 of 200 compared calls of process 2 (largest error 0.25)", or how it crashes; for
-    each process with a wrong answer."""
+def _wrong_calls(case: TimedCase, side: Literal["base", "head"]) -> Iterator[tuple[FaultKind, str]]:
+    """ "'s timed output is wrong in 12 of 200 compared calls of process 2 (largest error 0.25)", or how it crashes or
+    hangs; for each process with a wrong answer."""
     number, lost = 0, "" if side == "head" else "nothing can be compared with it"
     for process in case.processes:
         number += process.role != "witness"
         calls, errors = process.timing.calls.get(side), process.timing.errors.get(side)
         if calls and calls.crashed:
-            yield f" crashes while it is timed{lost and f', so {lost}'}: {visible(calls.crashed, MAX_CRASH)}"
+            said = f"while it is timed{lost and f', so {lost}'}: {visible(calls.crashed, MAX_CRASH)}"
+            yield ("hung", f" hangs {said}") if calls.hung else ("crashed", f" crashes {said}")
         elif calls and calls.failed:
             of = f"{calls.failed} of {counted(calls.compared, 'compared call')}" if calls.compared else ""
             where = f"process {number}" if process.role != "witness" else f"the process that holds the {side} alone"
@@ -88,7 +89,7 @@ def _wrong_calls(case: TimedCase, side: Literal["base", "head"]) -> Iterator[str
                 size = f"over {LARGEST:.0e}" if errors.maximum >= LARGEST else f"{errors.maximum:.3g}"
                 error = f" (largest error {size})"
             said = f"'s timed output is wrong in {of or counted(calls.failed, 'call')} of {where}{error}"
-            yield f"{said}: {lost}" if lost else said
+            yield "wrong", f"{said}: {lost}" if lost else said
 
 
 def is_wrong(record: RunRecord) -> bool:

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from kernelgate.bench.core import dtypes, hardware
-from kernelgate.bench.record import Case, Device, RunRecord, TimedCase, TimedProcess, rates, timed_cases
+from kernelgate.bench.record import Case, Device, FaultKind, RunRecord, TimedCase, TimedProcess, rates, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import location, stats
@@ -89,6 +89,8 @@ class Finding:
     """True where no verdict may rest on the case; False for a warning."""
     side: str = ""
     """The side that alone shows it, where one does."""
+    kind: FaultKind | None = None
+    """What a side does whose timed calls are wrong."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import geometric_mean
 
 from kernelgate.bench.record import Check, CheckFinding, FaultKind, FuzzResult, RunRecord
@@ -36,23 +36,25 @@ def headline(record: RunRecord, where: Line = ()) -> Line:
         wrong_cards, named = {card for card, _ in failed}, titles(record)
         total = sum(len(check.results) for check in correctness.checks(record, "fuzz") if check.card in wrong_cards)
         of = f" of {named[failed[0][0]]}" if len(wrong_cards) == 1 and named.get(failed[0][0]) else ""
-        kinds = {DID.get(result.kind, "Wrong result in") for _, result in failed}
-        did = kinds.pop() if len(kinds) == 1 else "Wrong result in"
         common = _shared(record, failed)
-        said = f"{did} {len(failed)} of {counted(total, 'fuzz case')}{of}"
+        said = f"{_did(result.kind for _, result in failed)} {len(failed)} of {counted(total, 'fuzz case')}{of}"
         return (said, *where, f", all with {common}" if common else "")
     wrong = wrong_outputs(record)
     if wrong:
         names = formatting.names(record.cases, record.cards)
         which = names[next(iter(wrong))] if len(wrong) == 1 else counted(len(wrong), "case")
-        return (f"{'Crashes' if _only_crashes(record) else 'Wrong result'} in timed calls of ", which, *where)
+        return (f"{_did(one.kind for one in wrong.values())} timed calls of ", which, *where)
     return ("Wrong result", *where, ": the fuzz run failed")
 
 
-def _only_crashes(record: RunRecord) -> bool:
-    """Whether that is all that is wrong with the head's timed calls."""
-    crashed = correctness.crashed(record)
-    return all("head" in crashed.get(key, ()) for key in wrong_outputs(record))
+def _did(kinds: Iterable[FaultKind | None]) -> str:
+    return DID.get(only(kinds), "Wrong result in")
+
+
+def only(kinds: Iterable[FaultKind | None]) -> FaultKind | None:
+    """What all of them are; None where they differ."""
+    found = set(kinds)
+    return found.pop() if len(found) == 1 else None
 
 
 def titles(record: RunRecord) -> dict[str, str]:
@@ -178,7 +180,8 @@ def beside_wrong(record: RunRecord) -> tuple[Line, ...]:
     """What stands under a wrong result: which cards passed, or that the fuzz list alone would not have shown it."""
     if record.fuzz is not None and record.fuzz.status == "passed":
         passed = counted(len(record.fuzz.results), "fuzz case")
-        did = "crashed" if _only_crashes(record) else "were wrong"
+        kind = only(one.kind for one in wrong_outputs(record).values())
+        did = kind if kind in ("crashed", "hung") else "were wrong"
         return ((Mark.SLIGHT, f" only timed calls {did}: {passed} passed"),)
     failed = {card for card, _ in fuzz_failures(record)}
     if not failed:

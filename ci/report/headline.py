@@ -295,8 +295,8 @@ def of_verdict(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Line,
 
 
 def base_is(spoilt: Sequence[JudgedCase]) -> str:
-    found = (one.message for case in spoilt for one in case.case.findings if one.code == BASE_WRONG)
-    return f"the base {'crashes' if all(' crashes ' in one for one in found) else 'is wrong'}"
+    kind = correctness.only(one.kind for case in spoilt for one in case.case.findings if one.code == BASE_WRONG)
+    return f"the base {'crashes' if kind == 'crashed' else 'hangs' if kind == 'hung' else 'is wrong'}"
 
 
 def _of_verdict(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Line, gates: Gates) -> Words:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelgate.bench.record import Role, RunRecord, TimedCase, timed_cases
+from kernelgate.bench.record import Calls, Role, RunRecord, TimedCase, timed_cases
 from kernelgate.ci.judge.prior import History, KnownSpread
 from tests import runs
-from tests.runs import on, process, run_record
+from tests.runs import changed, on, process, run_record
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -60,6 +60,11 @@ def noise(
 def case(base: Sequence[Any], head: Sequence[Any], id_: str = "one", role: Role = "paired") -> TimedCase:
     processes = [process({"base": b, "head": h}, role) for b, h in zip(base, head, strict=True)]
     return runs.case(id_, processes)
+
+
+def with_calls(made: TimedCase, **calls: Calls) -> TimedCase:
+    """The case with what is known of a side's calls in its first process."""
+    return runs.case(made.id, [changed(made.processes[0], calls=calls), *made.processes[1:]])
 
 
 def paired_record(

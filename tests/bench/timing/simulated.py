@@ -67,7 +67,7 @@ class SimulatedProcess(Runner):
                 made[sample.side] = made.get(sample.side, 0) + len(sample.windows)
         return made
 
-    def ask(self, asked: Message, kind: type[A]) -> A:
+    def ask(self, asked: Message, kind: type[A], calls_s: float | None = None) -> A:  # noqa: ARG002
         answer = self._answer(asked)
         assert isinstance(answer, kind)
         return answer

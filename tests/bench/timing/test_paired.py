@@ -25,7 +25,7 @@ from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import lock
 from kernelgate.bench.system.preemption import Notice, NoticeOverError
-from kernelgate.bench.timing import paired, pool, process, verifier
+from kernelgate.bench.timing import case_timing, paired, pool, process, verifier
 from kernelgate.bench.timing.case_timing import LoadError, ProcessError
 from kernelgate.bench.timing.paired import CardPlan, PairedPlan
 from kernelgate.bench.timing.process import Measuring
@@ -265,8 +265,9 @@ def test_both_are_named_where_both_crash(built: Build, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("hung", [False, True])
 def test_where_neither_crashes_without_the_other_they_take_turns(
-    built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hung: bool, built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     timed = process.timed
 
@@ -275,7 +276,7 @@ def test_where_neither_crashes_without_the_other_they_take_turns(
         if turn.role != "paired":
             return done
         error = ProcessError("process 1 of 1 was killed by SIGSEGV")
-        error.crash, error.sides = "killed by SIGSEGV", ("base", "head")
+        error.crash, error.hung, error.sides = "killed by SIGSEGV", hung, ("base", "head")
         raise process.CrashError(error, turn.cases[0], replace(done, process=changed_timings(done.process)))
 
     def changed_timings(made: record.Process) -> record.Process:
@@ -298,16 +299,30 @@ def test_a_kernel_that_raises_is_a_finding(built: Build, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_kernel_that_hangs_is_named_with_process_and_case(built: Build, tmp_path: Path) -> None:
-    planned = plan(built(), built("hangs_if_causal"), (SMALL, CAUSAL), processes=2, patience_s=8)
-    with pytest.raises(ProcessError) as raised:
-        run(planned, tmp_path / "run.json")
-    message = str(raised.value)
-    assert message.startswith(f"process 1 of 2 failed while calling head for the first time on {CAUSAL}: ")
-    assert "the process did not answer for 8 s and was killed" in message
-    assert "kernelgate fuzz" in message
-    assert "--resume" in message
-    assert "\n" not in message
+@pytest.mark.parametrize("side", ["head", "base"])
+def test_a_side_that_hangs_is_a_finding_as_one_that_crashes(
+    side: str, built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(case_timing.FIRST_CALLS_S, "cpu", 3.0)
+    monkeypatch.setattr(case_timing, "HANGS_S", 2.0)
+    sides = (built(), built("hangs_if_causal")) if side == "head" else (built("hangs_if_causal"), built())
+    done = run(plan(*sides, (SMALL, CAUSAL)), tmp_path / "run.json")
+    said = "the process did not answer for 3 s and was killed"
+    assert done.processes[1].timings[0].calls == {side: record.Calls(failed=1, crashed=said, hung=True)}
+    assert [one.case for one in done.processes[0].timings] == [SMALL], "what was timed before it is kept"
+
+
+@pytest.mark.slow
+def test_a_kernel_that_takes_long_does_not_hang_and_one_that_waits_forever_later_does(
+    built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(case_timing.FIRST_CALLS_S, "cpu", 3.0)
+    monkeypatch.setattr(case_timing, "HANGS_S", 1.0)
+    slow = run(plan(built(), built("sleeps")), tmp_path / "slow.json")
+    assert crashes(slow) == {}
+    assert sum(first(slow).samples_us["head"]) > 3e6, "more than what first calls may take"
+    hangs = run(plan(built(), built("hangs_in_the_tenth_call")), tmp_path / "hangs.json")
+    assert "did not answer for 2 s" in (crashes(hangs)[SMALL, "head"] or "")
 
 
 @pytest.mark.usefixtures("in_process")

@@ -388,7 +388,7 @@ class Blind(Runner):
     def rest(self) -> None:
         self.heard.append((self.name, "rests"))
 
-    def ask(self, asked: Any, kind: Any) -> Any:  # noqa: ARG002
+    def ask(self, asked: Any, kind: Any, calls_s: float | None = None) -> Any:  # noqa: ARG002
         clock = self.clock
         if isinstance(asked, protocol.PrepareCase):
             clock.fresh_calls = asked.fresh_calls

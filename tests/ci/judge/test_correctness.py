@@ -17,7 +17,6 @@ from kernelgate.bench.record import (
     OutputErrors,
     RunRecord,
     Side,
-    TimedCase,
     TimedProcess,
 )
 from kernelgate.ci.judge import correctness, doubt, gate
@@ -27,9 +26,9 @@ from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy.policy import Gates, Policy
 from tests import runs
 from tests.ci.judge.told import missing
-from tests.ci.records import case, noise
+from tests.ci.records import case, noise, with_calls
 from tests.ci.report_examples import EXAMPLES
-from tests.runs import changed, process, run_record
+from tests.runs import process, run_record
 
 POLICY = Policy()
 
@@ -82,6 +81,13 @@ def test_a_head_that_crashes_while_it_is_timed_is_wrong() -> None:
     assert not any("not timed" in one for one in missing(made)), "it is said already"
 
 
+def test_a_head_that_hangs_while_it_is_timed_is_wrong_as_one_that_crashes_is() -> None:
+    said = "the process did not answer for 30 s and was killed"
+    hung = process({}, "witness", calls={"head": Calls(failed=1, crashed=said, hung=True)})
+    [found] = correctness.wrong_outputs(run_record((runs.case("bad", [hung]),))).values()
+    assert (found.kind, found.message) == ("hung", f"the head hangs while it is timed: {said}")
+
+
 def test_what_a_crash_printed_is_cut() -> None:
     calls = {"head": Calls(failed=1, crashed="x" * 5000)}
     made = run_record((runs.case("bad", [process({}, "witness", calls=calls)]),))
@@ -100,10 +106,6 @@ def test_a_base_that_crashes_while_it_is_timed_leaves_only_its_case_open() -> No
     assert said in only.reason
     [doubt_] = doubt.of_verdict("", made, judge(made, POLICY), POLICY.gates)
     assert (doubt_.code, doubt_.cause) == ("base_wrong", "machine"), "the head is not to blame"
-
-
-def with_calls(made: TimedCase, **calls: Calls) -> TimedCase:
-    return runs.case(made.id, [changed(made.processes[0], calls=calls), *made.processes[1:]])
 
 
 def test_a_wrong_base_spoils_its_case_and_is_not_blamed_on_the_head() -> None:

@@ -18,7 +18,7 @@ from kernelgate.ci.report import correctness
 from kernelgate.ci.report.build import build, reported
 from kernelgate.ci.report.gpu import GpuReport, of_record
 from tests import runs
-from tests.ci.records import case, noise
+from tests.ci.records import case, noise, with_calls
 from tests.ci.report_examples import EXAMPLES
 from tests.runs import changed
 
@@ -154,6 +154,19 @@ def test_the_first_line_says_what_blocks_and_under_the_table_stands_where() -> N
     assert "✅ compute-sanitizer" not in text
 
 
+CRASHED = Calls(failed=1, crashed="the process was killed by SIGSEGV; crashes often")
+HUNG = Calls(failed=1, crashed="the process did not answer for 30 s and was killed; it crashes often", hung=True)
+
+
+@pytest.mark.parametrize(("bad", "what"), [(CRASHED, "crashes in"), (HUNG, "hangs in")])
+def test_a_head_that_crashes_or_hangs_while_it_is_timed_is_named_so(bad: Calls, what: str) -> None:
+    made = runs.run_record([with_calls(case(*noise(np.random.default_rng(1))), head=bad)])
+    judged, policy = verdict.judge(made, Policy()), Policy()
+    part = of_record("", made, judged, policy)
+    first = plain_line(build([part], gate.decide([part.evidence], hold=False), policy).headline)
+    assert first.startswith(f"🛑 Blocks: {what} timed calls of ")
+
+
 def test_failures_with_one_smallest_case_are_repeated_by_one_command() -> None:
     found = EXAMPLES["wrong_result"]().record
     [check, *others] = found.checks
@@ -166,11 +179,16 @@ def test_failures_with_one_smallest_case_are_repeated_by_one_command() -> None:
 
 
 @pytest.mark.parametrize(
-    ("both", "crashed"), [(True, None), (False, None), (True, "the process was killed by SIGSEGV")]
+    ("both", "bad", "what"),
+    [
+        (True, Calls(compared=200, failed=1), "is wrong"),
+        (False, Calls(compared=200, failed=1), "is wrong"),
+        (True, CRASHED, "crashes"),
+        (True, HUNG, "hangs"),
+    ],
 )
-def test_a_base_that_is_wrong_is_said_where_a_reader_looks_first(both: bool, crashed: str | None) -> None:
+def test_a_base_that_is_wrong_is_said_where_a_reader_looks_first(both: bool, bad: Calls, what: str) -> None:
     rng = np.random.default_rng(1)
-    bad = Calls(compared=200, failed=1, crashed=crashed)
     spoilt = [case(*noise(rng), id_=name) for name in ("one", "two")]
     spoilt = [runs.case(one.id, [changed(each, calls={"base": bad}) for each in one.processes]) for one in spoilt]
     made = runs.run_record(spoilt if both else (spoilt[0], case(*noise(rng), id_="right")))
@@ -179,7 +197,6 @@ def test_a_base_that_is_wrong_is_said_where_a_reader_looks_first(both: bool, cra
     decision = gate.decide([part.evidence], hold=False)
     report = build([part], decision, policy)
     first, now = plain_line(report.headline), plain_line(report.now)
-    what = "crashes" if crashed else "is wrong"
     assert f"the base {what} in 2 of 2 cases" in first if both else f"the base {what} there" in first
     assert "he base" in plain_line(report.summary), "and how"
     assert f"the base {what}; compare with another base" in now
