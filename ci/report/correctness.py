@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from statistics import geometric_mean
 
 from kernelgate.bench.record import Check, CheckFinding, FaultKind, FuzzResult, RunRecord
@@ -76,7 +77,7 @@ def _shared(record: RunRecord, failed: Sequence[tuple[str, FuzzResult]]) -> str 
     return shared([one.axes for one in every if one.fails], [one.axes for one in every if one.passed and not one.kind])
 
 
-def _smallest(record: RunRecord) -> tuple[str, FuzzResult] | None:
+def _smallest(failed: Sequence[tuple[str, FuzzResult]]) -> tuple[str, FuzzResult] | None:
     """The failure that has the smallest case, or was made the smallest; None where no fuzz case failed."""
 
     def size(one: tuple[str, FuzzResult]) -> float:
@@ -84,12 +85,12 @@ def _smallest(record: RunRecord) -> tuple[str, FuzzResult] | None:
         sizes = [value for value in axes.values() if not isinstance(value, bool | str)]
         return math.prod(sizes) if sizes else math.inf
 
-    return min(fuzz_failures(record), key=size, default=None)
+    return min(failed, key=size, default=None)
 
 
 def first_failure(record: RunRecord) -> Line:
     """ "Smallest: S=513 …: error 0.41 at row 512. ", else how many timed calls were wrong and where."""
-    if found := _smallest(record):
+    if found := _smallest(fuzz_failures(record)):
         card, result = found
         if result.smallest_axes:
             smaller = {"id": result.smallest, "axes": result.smallest_axes, "message": result.smallest_message}
@@ -123,7 +124,7 @@ def _beside_base(result: FuzzResult) -> str:
 
 def command(record: RunRecord) -> str | None:
     """Runs the smallest failure again; None where no fuzz case failed."""
-    return _repeat(record, *found) if (found := _smallest(record)) else None
+    return _repeat(record, *found) if (found := _smallest(fuzz_failures(record))) else None
 
 
 def lines(record: RunRecord, beside_wrong: bool = False) -> tuple[Line, ...]:
@@ -200,15 +201,16 @@ def failures(record: RunRecord) -> Iterator[Section]:
         ("Failing fuzz cases", fuzz_failures(record)),
         ("Fuzz cases that fail in the base, too", excused),
     ):
-        shown = failed[:MAX_FAILURES]
-        rows = ((_case(record, card, result), str(result.seed), _fault(result)) for card, result in shown)
-        repeats = dict.fromkeys(_repeat(record, *one) for one in shown)  # some have one smallest case
-        short = tuple(one for one in repeats if len(one) <= MAX_COMMAND)
-        blocks: list[Block] = [table(("fuzz case", "#seed", "error"), rows), Verbatim(short)]
+        if not (smallest := _smallest(failed)):
+            continue
+        rows = ((_case(record, card, result), str(result.seed), _fault(result)) for card, result in failed)
+        blocks: list[Block] = [table(("fuzz case", "#seed", "error"), islice(rows, MAX_FAILURES))]
         if len(failed) > MAX_FAILURES:
             blocks.append(Paragraph((f"{len(failed) - MAX_FAILURES} more are in the run record.",)))
-        if failed:
-            yield Section(f"{title} ({len(failed)})", tuple(blocks), worth=90)
+        if len(again := _repeat(record, *smallest)) <= MAX_COMMAND:
+            others = ("; without ", Code("--case"), " all run, and each that fails gets its command")
+            blocks += [Paragraph(("The smallest", *(others if len(failed) > 1 else ()), ":")), Verbatim((again,))]
+        yield Section(f"{title} ({len(failed)})", tuple(blocks), worth=90)
 
 
 def _repeat(record: RunRecord, card: str, result: FuzzResult) -> str:

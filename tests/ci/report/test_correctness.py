@@ -9,7 +9,7 @@ import pytest
 
 from kernelgate.bench.record import BaseTrial, Calls, Check, CheckFinding, FaultKind, FuzzResult, RunRecord
 from kernelgate.ci.document import render
-from kernelgate.ci.document.model import Verbatim
+from kernelgate.ci.document.model import Paragraph, Verbatim
 from kernelgate.ci.document.render import comment, plain_line
 from kernelgate.ci.judge import gate, verdict
 from kernelgate.ci.judge.gate import GpuEvidence
@@ -167,15 +167,13 @@ def test_a_head_that_crashes_or_hangs_while_it_is_timed_is_named_so(bad: Calls, 
     assert first.startswith(f"🛑 Blocks: {what} timed calls of ")
 
 
-def test_failures_with_one_smallest_case_are_repeated_by_one_command() -> None:
+def test_of_all_failures_the_command_of_the_smallest_is_shown_and_how_to_get_the_others() -> None:
     found = EXAMPLES["wrong_result"]().record
-    [check, *others] = found.checks
-    alike = tuple(one if one.passed else one.model_copy(update={"smallest": "n1", "seed": 7}) for one in check.results)
-    assert sum(not one.passed for one in alike) > 1
-    told = found.model_copy(update={"checks": (check.model_copy(update={"results": alike}), *others)})
-    [section] = correctness.failures(told)
+    assert sum(not one.passed for one in found.checks[0].results) > 1
+    [section] = correctness.failures(found)
     [commands] = [block for block in section.blocks if isinstance(block, Verbatim)]
-    assert len(commands.lines) == len({*commands.lines}) < sum(not one.passed for one in alike)
+    assert commands.lines == (correctness.command(found),)
+    assert any("without --case all run" in plain_line(one.line) for one in section.blocks if isinstance(one, Paragraph))
 
 
 @pytest.mark.parametrize(
