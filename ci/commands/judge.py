@@ -35,7 +35,7 @@ from kernelgate.ci.policy import policy as policies
 from kernelgate.ci.policy.constants import DecidingNumber
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.baseline import is_of
-from kernelgate.ci.report.build import BuiltReport, compared_report, reported
+from kernelgate.ci.report.build import BuiltReport, compared, reported
 from kernelgate.ci.report.links import NO_LINKS
 from kernelgate.ci.report.page import write as write_page
 
@@ -51,15 +51,15 @@ def compare(records: tuple[Path, ...], baseline: Path | None, rules: Policy, det
 
     The verdict is the last line of each record's text, in the words of the comment.
 
-    Exit codes: 0 improved, 1 regressed, 2 no gate acts (equivalent, slower or faster: the sentence says which), 3
-    inconclusive, such as a regression that is not yet confirmed, or cannot be judged (why), 64 usage. With several
-    records the worst of them: 1, then 3, 2, 0.
+    Exit codes: 0 improved, 1 regressed, wrong or what else blocks, 2 no gate acts (equivalent, slower or faster: the
+    sentence says which), 3 inconclusive, such as a regression that is not yet confirmed, or cannot be judged (why), 64
+    usage. With several records the worst of them: 1, then 3, 2, 0.
     """
     found = list(judging.compare(records, rules, baseline, prior.past(progress.say)))
+    reports = [compared(*one, rules, named=len(records) > 1) for one in found]
 
     def show() -> None:
-        reports = (compared_report(*one, rules, named=len(records) > 1) for one in found)
-        click.echo("\n".join(render.terminal(one, details) for one in reports), nl=False)
+        click.echo("\n".join(render.terminal(one, details) for one, _ in reports), nl=False)
         read = [(path, one) for path, (_, one) in zip(records, found, strict=True) if one is not None]
         read.sort(key=lambda one: one[1].summary is None)
         if baseline is None and len(records) == len(read) == 2 and is_of(read[0][1], read[1][1]):
@@ -67,7 +67,7 @@ def compare(records: tuple[Path, ...], baseline: Path | None, rules: Policy, det
             told = shell("kernelgate", "compare", run, "--baseline", stored)
             click.echo(f"Each file was judged by itself. Head against head: {told}", err=True)
 
-    code = judging.worst_exit_code([judging.exit_code(verdict) for verdict, _ in found])
+    code = judging.worst_exit_code([code for _, code in reports])
     return Answered("\n".join(judging.as_json(verdict) for verdict, _ in found), show, code)
 
 

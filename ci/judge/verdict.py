@@ -112,10 +112,11 @@ def judge(
     return RecordVerdict(name, outcome, reason, cases, None, against, means, apart=differs, against_sha=sha)
 
 
-def exit_code(verdict: RecordVerdict) -> int:
-    """0 improved · 1 regressed · 2 no gate acts: equivalent, slower or faster · 3 not told, or likely at most."""
+def exit_code(verdict: RecordVerdict, blocks: bool = False) -> int:
+    """0 improved · 1 regressed, or something else that `blocks`, such as a wrong result · 2 no gate acts: equivalent,
+    slower or faster · 3 not told, or likely at most."""
     acts = {Outcome.IMPROVED: 0, Outcome.REGRESSED: 1}
-    return acts.get(verdict.verdict, 2 if verdict.verdict in CERTAIN else 3)
+    return 1 if blocks else acts.get(verdict.verdict, 2 if verdict.verdict in CERTAIN else 3)
 
 
 def worst_exit_code(codes: Sequence[int]) -> int:

@@ -102,8 +102,8 @@ class LocalResult:
 
     @property
     def exit_code(self) -> int:
-        """As `kernelgate compare` has it, of a change that is also built and fuzzed."""
-        return 1 if self.decision.blocks or self.verdict is None else exit_code(self.verdict)
+        """As `kernelgate compare` has it, of a change that is also built."""
+        return 1 if self.verdict is None else exit_code(self.verdict, self.decision.blocks)
 
 
 def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:

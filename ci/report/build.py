@@ -19,7 +19,7 @@ from kernelgate.ci.judge import baseline_age, gate, reference, sentences
 from kernelgate.ci.judge.case import RecordVerdict, Status, severity
 from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.judge.prior import NO_HISTORY, History
-from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.judge.verdict import exit_code, judge
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import accuracy, correctness, headline, links, machine, now, remarks, speed, why
 from kernelgate.ci.report import baseline as baselines
@@ -107,13 +107,16 @@ def reported(
     return of_verdict(record, judge(record, policy, name=name, history=history), policy, stored)
 
 
-def compared_report(verdict: RecordVerdict, record: RunRecord | None, policy: Policy, named: bool) -> Report:
-    """The report of `kernelgate compare` on one file. `named`: of several, the first line says of which."""
+def compared(verdict: RecordVerdict, record: RunRecord | None, policy: Policy, named: bool) -> tuple[Report, int]:
+    """The report of `kernelgate compare` on one file, and the exit code that goes with it. `named`: of several, the
+    first line says of which."""
     if record is None:
-        made = Report(headline=(Mark.UNKNOWN, " Cannot be judged: ", verdict.refused or ""), summary=())
+        made, blocks = Report((Mark.UNKNOWN, " Cannot be judged: ", verdict.refused or ""), summary=()), False
     else:
-        made = of_verdict(record, verdict, policy).report
-    return replace(made, headline=(verdict.record, ": ", *made.headline)) if named else made
+        built = of_verdict(record, verdict, policy)
+        made, blocks = built.report, built.decision.blocks
+    shown = replace(made, headline=(verdict.record, ": ", *made.headline)) if named else made
+    return shown, exit_code(verdict, blocks)
 
 
 def of_verdict(

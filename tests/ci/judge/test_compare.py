@@ -10,10 +10,11 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.ci.commands.cli import run
-from tests.ci.records import case, heads, noise, paired_record
+from tests.ci.records import case, heads, noise, paired_record, with_calls
 from tests.runs import run_record
 
 ROOT = Path(__file__).parents[3]
+WRONG = record.Calls(compared=200, failed=1)
 L4_CASE = "s512_b32_h8_d64_fp16"
 
 
@@ -27,6 +28,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "slight": paired_record(*noise(rng, 0.02)),
         "faster": paired_record(*noise(rng, -0.2)),
         "short": paired_record(*noise(rng, rounds=3)),
+        "wrong": run_record((with_calls(case(*noise(rng)), head=WRONG),)),
+        "wrong_base": run_record((with_calls(case(*noise(rng)), base=WRONG),)),
     }
     for name, content in made.items():
         record.write(content, tmp_path / f"{name}.json")
@@ -42,6 +45,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("slower",), 1),
         (("slight",), 2),
         (("missing",), 3),
+        (("wrong",), 1),
+        (("wrong_base",), 3),
         (("faster", "same", "broken"), 3),
         (("broken", "slower", "same", "faster"), 1),
     ],
