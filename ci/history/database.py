@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, MetaData, SmallInteger, Table, Text, exc
 from sqlalchemy.engine import URL, make_url
 
-from kernelgate.bench.core.errors import KernelgateError, UsageError, first_line
+from kernelgate.bench.core.errors import KernelgateError, OutputError, UsageError, first_line
 
 WAIT_S = 60
 """For another writer."""
@@ -28,6 +28,7 @@ CONNECT_S, STATEMENT_S = 10, 600
 # ---- its tables: whoever changes them raises REVISION ----------------------------------------------------------------
 
 DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR", "SQLITE_SCHEMA", "SQLITE_FORMAT", "SQLITE_MISMATCH")
+NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")
 REVISION = "0010"
 METADATA = MetaData()
 NAMES = ("repository", "card", "case", "gpu")
@@ -291,4 +292,7 @@ def _faults(database: Database) -> Iterator[None]:
         elif sqlite.startswith(DAMAGE) or postgres.startswith("42"):
             said = f"the index {database.name} is damaged ({reason}): `kernelgate history rebuild` makes it anew"
             raise BrokenIndexError(said) from None
-        raise HistoryIndexError(f"the index {database.name}: {reason}") from None
+        found = HistoryIndexError(f"the index {database.name}: {reason}")
+        if sqlite.startswith(NO_ROOM):
+            found.exit_code = OutputError.exit_code
+        raise found from None

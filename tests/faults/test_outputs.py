@@ -20,6 +20,7 @@ from kernelgate.ci.pipeline import local
 from tests.called import EndsWith
 from tests.ci.report_examples import EXAMPLES
 from tests.disks import full
+from tests.miniature import git
 
 ROOT = Path(__file__).parents[2]
 
@@ -163,3 +164,11 @@ def test_a_result_is_said_although_its_file_cannot_be_written(
     assert json.loads(printed.out)["markdown"].startswith("### ")
     assert printed.err == "kernelgate: comment.md cannot be written: no space left on device\n"
     assert Path("page.html").exists()
+
+
+def test_an_index_that_cannot_be_written_is_no_fault_of_the_record(ends_with: EndsWith, tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    record.write(EXAMPLES["slower"]().record, Path("run.json"))
+    with full(1 << 10):
+        assert "index.sqlite: " in ends_with(74, "history", "add", "run.json").err
+    assert "1 record added" in ends_with(0, "history", "add", "run.json").out
