@@ -36,9 +36,9 @@ def unexpected(error: BaseException) -> str:
     return f"{said}, which is a fault of kernelgate's: please report it with {file.name}, its traceback"
 
 
-def one_line(text: str) -> str:
-    """The text without line breaks and without what a terminal would obey."""
-    return "".join(c if c.isprintable() else " " for c in text)
+def one_line(text: str, kept: str = "", instead: str = " ") -> str:
+    """The text without line breaks and without what a terminal would obey, but for what is `kept`."""
+    return "".join(c if c.isprintable() or c in kept else instead for c in text)
 
 
 def faults(error: ValidationError, most: int = 3) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError, one_line
 from kernelgate.bench.explain.metrics import METRICS
 from kernelgate.bench.record import MAX_HOT_INSTRUCTIONS, MAX_HOT_LINES, MAX_HOT_TEXT, HotInstruction, HotLine, HotSpots
 from kernelgate.bench.system import isolation
@@ -258,7 +258,7 @@ _LINK = re.compile(r"@(?:url|section|sass|source):([^@]*)@")
 def plain(text: str) -> str:
     """A rule's message without its link marks and without control characters."""
     linked = _LINK.sub(lambda match: match[1].split(":")[-1 if "//" not in match[1] else 0], text)
-    return " ".join("".join(c if c.isprintable() else " " for c in linked).split())
+    return " ".join(one_line(linked).split())
 
 
 # ---- which lines and instructions took the samples -------------------------------------------------------------------

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
+from kernelgate.bench.core.errors import one_line
+
 LOG_INTERVAL_S = 5.0
 
 COMMAND = re.compile(r"((?:\A|\n)\s*)::")
@@ -28,7 +30,7 @@ def say(message: str) -> None:
 def inert(text: str, variables: Mapping[str, str] = os.environ) -> str:
     """Text that may be printed, whoever wrote it: nothing moves a terminal's cursor or turns a line round, and in a
     workflow the runner finds no command: it takes `##[` for one, and `::` where a line begins."""
-    shown = "".join(one if one.isprintable() or one in "\n\t" else "\N{REPLACEMENT CHARACTER}" for one in text)
+    shown = one_line(text, kept="\n\t", instead="\N{REPLACEMENT CHARACTER}")
     if variables.get("GITHUB_ACTIONS") != "true":
         return shown
     return COMMAND.sub(r"\1: :", shown).replace("##[", "## [")

@@ -159,5 +159,4 @@ def _environment(entry: Entry) -> dict[str, str]:
 
 def text(value: str | None) -> str:
     """What Postgres takes, too, which knows no character 0."""
-    known = value or ""
-    return known if known.isprintable() else one_line(known)
+    return one_line(value or "")
