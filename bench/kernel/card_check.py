@@ -69,7 +69,11 @@ def _ask(library: Library, card: CardFacts, what: What, may_end: bool = True) ->
     smallest = min(timed, key=lambda one: one.bytes or 0.0)
     cases = [smallest.axes]
     if what == "oracle":
-        small = fuzz_trials.small(card, fuzz_trials.domain(card, device), device)
+        known = fuzz_trials.domain(card, device)
+        small = fuzz_trials.small(card, known, device)
+        # Of sizes that differ, where the card takes them: transposed, a square has its shape.
+        apart = {axis: whole[min(at, len(whole) - 1)] for at, (axis, whole) in enumerate(known.ranges.items(), 2)}
+        small |= apart if known.takes(small | apart) else {}
         drawn = (card.distributions[0], *([NONFINITE] if card.nonfinite else []))
         cases = [] if (smallest.bytes or 0.0) > TRIED_BYTES else cases
         cases += [{**small, DISTRIBUTION: name} for name in drawn]

@@ -137,6 +137,14 @@ def test_a_broken_card_is_one_sentence_at_its_line(
         assert line in change[1] or change[1] in line
 
 
+def test_a_transposed_shape_is_seen_where_all_timed_cases_are_square(trial: TriedCard) -> None:
+    every = ON_CPU[ON_CPU.index("cases = ") : ON_CPU.index("def inputs")]
+    square = "cpu_cases = [dict(M=4, N=4)]\nfuzz = dict(M=range(1, 300), N=range(1, 300))\n"
+    assert TriedCard(trial.folder / "right").check((every, square)) == ()
+    [mistake] = trial.check((every, square), ("Output(*x.shape)", "Output(*reversed(x.shape))"))
+    assert mistake.text.startswith("oracle() gives [3, 4] for out; outputs() says [4, 3]")
+
+
 def test_what_is_optional_may_be_left_out_and_helpers_and_lists_are_no_mistake(trial: TriedCard) -> None:
     """Two sizes as a list, a method that another one uses, and a private name."""
     fuzz = (
