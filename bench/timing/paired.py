@@ -125,9 +125,8 @@ def run(
     `undecided` leaves out are not timed again, but for a few controls. A side that crashes or hangs without the other
     is a finding: its case is not timed any more, and of a head nothing of its card. Raises ProcessError naming the
     process and the case where one could not load its library, or was killed from outside; the processes before it stay
-    in `path`. Raises RecordError where the record to resume does not fit. `workers` that
-    were started before save their start. Once there is a `notice`, no further process begins, and NoticeOverError is
-    raised.
+    in `path`. Raises RecordError where the record to resume does not fit. `workers` that were started before save their
+    start. Once there is a `notice`, no further process begins, and NoticeOverError is raised.
     """
     notice = notice or Notice()
     resumed = resume and path.exists()

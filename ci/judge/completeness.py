@@ -156,8 +156,9 @@ def _untimed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> 
     counts = {case.key: sum(bool(one.samples_us.get("head")) for one in case.processes) for case in timed_cases(record)}
     held = {case.key: next((counts[key] for key in _keys(case) if counts.get(key)), 0) for case in expected.cases}
     least = expected.processes or 1
-    alike = cards.same_code(record)
-    alike |= correctness.crashed(record)  # a finding of its own
+    alike = cards.same_code(record)  # and what crashes or hangs, which is a finding of its own
+    for side in ("base", "head"):
+        alike |= {key for key, one in correctness.wrong_outputs(record, side).items() if one.kind != "wrong"}
     untimed = [one for one in expected.cases if not held[one.key] and one.card not in exempt and one.key not in alike]
     yield from _said(record, untimed, "not timed")
     short = [case for case in expected.cases if 0 < held[case.key] < least and case.key not in alike]

@@ -61,15 +61,6 @@ def wrong_outputs(record: RunRecord, side: Literal["base", "head"] = "head") -> 
     }
 
 
-def crashed(record: RunRecord) -> set[CaseKey]:
-    """The cases in which a side's timed calls crash or hang."""
-    return {
-        case.key
-        for case in timed_cases(record, CHECKED)
-        if any(calls.crashed for one in case.processes for calls in one.timing.calls.values())
-    }
-
-
 def _wrong_calls(case: TimedCase, side: Literal["base", "head"]) -> Iterator[tuple[FaultKind, str]]:
     """ "'s timed output is wrong in 12 of 200 compared calls of process 2 (largest error 0.25)", or how it crashes or
     hangs; for each process with a wrong answer."""
