@@ -35,8 +35,9 @@ MAX_SAMPLES = 256
 SURE = 8.0
 """Standard errors by which two clocks must differ for one of them to be called wrong: so many, because eight batches
 show their own scatter poorly."""
-FIRST_CALLS_S = {"cuda": 120.0, "cpu": 30.0}
-"""What the first calls of a side on a case may take. On a GPU they may compile and tune; a fuzz trial has as long."""
+FIRST_CALLS_S = {"cuda": 300.0, "cpu": 30.0}
+"""What the first calls of a side on a case may take. On a GPU they may compile, and time each of an autotuner's
+configurations, which a fuzz trial does not."""
 HANGS_S, HANGS_TIMES = 20.0, 20.0
 """And later ones: so long, and so many times as long as one took at least."""
 WARM_UP_S = 0.5
