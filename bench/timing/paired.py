@@ -217,7 +217,7 @@ def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided
 
 def _add(setup: Setup, turn: Turn, growing: Growing, notice: Notice, advance: progress.Advance) -> None:
     """Times a process into the record. Of one in which a call crashes or hangs, what was finished by then, and each
-    side that does so without the other. Raises ProcessError where neither does."""
+    side that does so without the other and the reference. Raises ProcessError where neither does."""
     try:
         growing.add(process.timed(setup, turn, advance))
         return
@@ -227,8 +227,11 @@ def _add(setup: Setup, turn: Turn, growing: Growing, notice: Notice, advance: pr
         raise crash
     if crash.before.process.timings:
         growing.add(crash.before)
-    # What hangs once may have waited for the machine.
-    found = {crash.sides[0]: crash} if len(crash.sides) == 1 and not crash.hung else {}
+    # What hangs once may have waited for the machine, and what crashes beside the reference may be the reference.
+    key = (turn.card.name, crash.case.id)
+    sure = len(crash.sides) == 1 and not crash.hung and (crash.sides != ("head",) or bool(setup.references.get(key)))
+    found = {crash.sides[0]: crash} if sure else {}
+    setup.references[key] = "calls crashed beside it"
     for side, library in turn.libraries.items():
         if side in ("base", "head") and side not in found:
             alone = replace(turn, cases=(crash.case,), libraries={side: library}, role="block", together=True)

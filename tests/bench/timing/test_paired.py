@@ -290,6 +290,28 @@ def test_where_neither_crashes_without_the_other_they_take_turns(
 
 
 @pytest.mark.usefixtures("in_process")
+def test_a_reference_that_crashes_is_no_fault_of_the_head(
+    built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed = process.timed
+
+    def beside_the_reference(setup: process.Setup, turn: process.Turn, advance: Callable[[str], None]) -> process.Timed:
+        done = timed(setup, turn, advance)
+        if not any("reference" in one.samples_us for one in done.process.timings):
+            return done
+        error = ProcessError("process 1 of 1 was killed by SIGSEGV")
+        error.crash, error.sides = "killed by SIGSEGV", tuple(turn.libraries)
+        nothing = done.process.model_copy(update={"timings": ()})
+        raise process.CrashError(error, turn.cases[0], replace(done, process=nothing))
+
+    monkeypatch.setattr(process, "timed", beside_the_reference)
+    done = run(plan(built(), built()), tmp_path / "run.json")
+    assert not crashes(done)
+    [timing] = done.processes[0].timings
+    assert timing.samples_us.keys() == {"base", "head"}
+
+
+@pytest.mark.usefixtures("in_process")
 def test_a_kernel_that_raises_is_a_finding(built: Build, tmp_path: Path) -> None:
     done = run(plan(built(), built("raises_if_causal"), (SMALL, CAUSAL), processes=2), tmp_path / "run.json")
     [(key, said)] = crashes(done).items()
