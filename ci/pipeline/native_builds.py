@@ -226,7 +226,9 @@ class _CMake:
 
     def _target(self, name: str, words: Sequence[str], place: str) -> None:
         """Whatever the command is called that names sources: projects wrap `add_library` in functions of their own."""
-        sources = {word: _matching(word, self.folder, self.names) for word in words if word.endswith(SUFFIXES)}
+        ends = (*SUFFIXES, "*")
+        found = {one: _matching(one, self.folder, self.names) for one in words if one.endswith(ends)}
+        sources = {word: [one for one in files if one.endswith(SUFFIXES)] for word, files in found.items()}
         if any(sources.values()):
             self.places.setdefault(name, place)
             self.files[name] += chain.from_iterable(sources.values())

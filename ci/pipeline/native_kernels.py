@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from kernelgate.bench.core.documentation import page
 from kernelgate.ci.pipeline.found_kernels import (
     Argument,
     ArgumentKind,
@@ -19,15 +20,22 @@ from kernelgate.ci.pipeline.found_kernels import (
 from kernelgate.ci.pipeline.native_builds import closing, extensions
 
 BLOCK = re.compile(
-    r"\b((?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_EXPAND)?|PYBIND11_MODULE)\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)\s*\{"
+    r"\b((?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_EXPAND)?|PYBIND11_MODULE)\s*\(\s*\w+\s*,\s*(\w+)\s*\)\s*\{"
     r"|\b(RegisterOperators)\(\)"
 )
 TVM_FFI = re.compile(r"^[ \t]*TVM_FFI_DLL_EXPORT_TYPED_FUNC\(\s*(\w+)\s*,\s*([\w:]+)\s*\)", re.MULTILINE)
-DEFINED = re.compile(r"\.(?:def|op)\(\s*((?:\"(?:[^\"\\]|\\.)*\"\s*)+)(?:,\s*&?\s*([A-Za-z_][\w:]*))?")
+DEFINED = re.compile(
+    r"(?P<type>::(?:class_|enum_|exception)\s*<)"
+    r"|(?:(?P<variable>\w+)\s*=\s*)?\b\w+\s*\.\s*def_submodule\(\s*\"(?P<submodule>\w+)\""
+    r"|(?P<owner>\w*)\s*\.(?:def|op)\(\s*(?P<said>(?:\"(?:[^\"\\]|\\.)*\"\s*)+)(?:,\s*&?\s*(?P<function>[A-Za-z_][\w:]*))?"
+)
+"""What is bound, and to what: without an owner to that of the one before, `m.def(…).def(…)`."""
 SCHEMA = re.compile(r"([\w:.]+)\((.*)\)\s*->\s*(.*)", re.DOTALL)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|(\"(?:[^\"\\\n]|\\.)*\")", re.DOTALL)
 CLASSIC = re.compile(r"#\s*include\s*[<\"](?:torch/(?:all|extension|library|script|torch|types)\.h|ATen/|c10/)")
-OUTPUT_NAME = re.compile(r"out(?:put)?s?(?:_.*)?|o|dst|result|.*_out")
+OUTPUT_NAME = re.compile(r"out(?:put)?s?(?:_.*)?|o|c|C|dst|result|.*_out")
+NUMBER = re.compile(r"(-?\d[\d.]*(?:[eE][+-]?\d+)?)[fFlLuU]*")
+KERNEL = re.compile(r"\b__global__\b[^;{]*\{")
 DTYPES = (("fp16", r"k?Half\b|\bhalf\b|float16"), ("bf16", r"BFloat16|bfloat16"), ("fp32", r"k?Float\b|float32"))
 SOURCES = (".cpp", ".cc", ".cxx", ".cu", ".cuh", ".h", ".hpp")
 Signature = tuple[tuple[Argument, ...], tuple[str, ...]]
@@ -40,29 +48,46 @@ def find(names: Sequence[str], read: Read, torch: str) -> Iterator[Finding]:
     found_sources = ((name, read(name)) for name in sources(names, *SOURCES))
     # Without comments, each line where it was.
     texts = {name: COMMENT.sub(lambda one: one[1] or "\n" * one[0].count("\n"), text) for name, text in found_sources}
+    bound = [(file, *one) for file, text in texts.items() for one in _bound(text)]
+    if not bound:
+        yield from _unbound(texts)
+    for file, how, line, name, function, schema in bound:
+        place = f"{file}:{line}"
+        own = next((one for one in builds if file in one.sources), None)
+        found = of_schema(schema) if schema else _of_function(function, file, texts)
+        if found is None:
+            why = f"its arguments cannot be read, for {function or 'its function'} is no plain one"
+            yield Skipped(place, f"{name}: {why}")
+            continue
+        arguments, results = found
+        if not any(one.kind in ("tensor", "tensors") for one in arguments):
+            continue  # no kernel, such as a version's number
+        whole = "\n".join(texts[one] for one in (own.sources if own else (file,)) if one in texts)
+        yield FoundKernel(
+            name=name.rpartition(".")[2],
+            how=how,
+            file=file,
+            line=line,
+            called=f"ops.{name}",
+            build=_build(own, file, texts, torch),
+            arguments=tuple(one for one in arguments if one.default is None or not schema),
+            results=results,
+            dtypes=tuple(one for one, words in DTYPES if re.search(words, whole)) or ("fp16", "bf16"),
+        )
+
+
+def _unbound(texts: Mapping[str, str]) -> Iterator[Skipped]:
+    """Kernels of a repository that binds none in a way that is read, such as by ctypes or nanobind."""
     for file, text in texts.items():
-        for how, line, name, function, schema in _bound(text):
-            place = f"{file}:{line}"
-            own = next((one for one in builds if file in one.sources), None)
-            found = of_schema(schema) if schema else _of_function(function, file, texts)
-            if found is None:
-                why = f"its arguments cannot be read, for {function or 'its function'} is no plain one"
-                yield Skipped(place, f"{name}: {why}")
-                continue
-            arguments, results = found
-            if not any(one.kind == "tensor" for one in arguments):
-                continue  # no kernel, such as a version's number
-            whole = "\n".join(texts[one] for one in (own.sources if own else (file,)) if one in texts)
-            yield FoundKernel(
-                name=name,
-                how=how,
-                file=file,
-                line=line,
-                called=f"ops.{name}",
-                build=_build(own, file, texts, torch),
-                arguments=tuple(one for one in arguments if one.default is None),
-                results=results,
-                dtypes=tuple(one for one, words in DTYPES if re.search(words, whole)) or ("fp16", "bf16"),
+        if made := [*KERNEL.finditer(text)]:
+            what = (
+                f"{len(made)} __global__ functions: what binds them"
+                if made[1:]
+                else "a __global__ function: what binds it"
+            )
+            why = f"{what} to Python is none of what init reads; a card's Command() builds it as the project does"
+            yield Skipped(
+                f"{file}:{_line_at(text, made[0].start())}", f"{why}: {page('try.md#the-projects-own-build')}"
             )
 
 
@@ -71,15 +96,23 @@ def _line_at(text: str, position: int) -> int:
 
 
 def _bound(text: str) -> Iterator[tuple[str, int, str, str, str]]:
-    """How, line, name, C++ function and schema of all that this file binds."""
+    """How, line, name below the module, C++ function and schema of every function that this file binds."""
     for block in BLOCK.finditer(text):
         body = text[block.end() : closing(text, block.end() - 1) if block[1] else text.find(";", block.end())]
+        modules: dict[str, str | None] = {block[2] or "": ""}
+        owner: str | None = ""  # None for a type, whose methods are no kernels
         for one in DEFINED.finditer(body):
-            said = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', one[1]))
-            schema = said if "->" in said else ""
-            name = said.partition("(")[0].partition("::")[2] or said.partition("(")[0]
-            if name.isidentifier():
-                yield block[1] or block[4], _line_at(text, block.end() + one.start()), name, one[2] or "", schema
+            if one["type"]:
+                owner = None
+            elif one["submodule"]:
+                owner = modules[one["variable"] or ""] = f"{one['submodule']}."
+            else:
+                owner = modules.get(one["owner"]) if one["owner"] else owner
+                said = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', one["said"]))
+                name = said.partition("(")[0].partition("::")[2] or said.partition("(")[0]
+                if owner is not None and name.isidentifier():
+                    line, schema = _line_at(text, block.end() + one.start("said")), said if "->" in said else ""
+                    yield block[1] or block[3], line, f"{owner}{name}", one["function"] or "", schema
     for export in TVM_FFI.finditer(text):
         yield "TVM_FFI_DLL_EXPORT_TYPED_FUNC", _line_at(text, export.start(1)), export[1], export[2], ""
 
@@ -119,7 +152,10 @@ def _of_function(function: str, file: str, texts: Mapping[str, str]) -> Signatur
                 return (), ()  # no kernel: it plans, or tells a size
             inner = text[one.end() : closing(text, one.end() - 1)]
             results = ("results",) if "vector" in one[1] else _names(one[1].count("Tensor"))
-            taken = [_cpp_argument(one) for one in split(inner)]
+            declared = split(inner)
+            if not any("Tensor" in one and "ptional" not in one for one in declared):
+                declared = [re.sub(r"[oO]ptional", "", one) if "Tensor" in one else one for one in declared]
+            taken = [_cpp_argument(one) for one in declared]
             known = {one.name for one in taken}
             gradients = (one.name[0] == "d" and one.name[1:] in known for one in taken)
             written = (replace(one, written=one.written or of) for one, of in zip(taken, gradients, strict=True))
@@ -136,7 +172,15 @@ def _cpp_argument(text: str) -> Argument:
     elif "Tensor" in declared:
         kind = "tensors" if "vector" in declared or "List" in declared else "tensor"
     written = kind == "tensor" and "const" not in declared and bool(OUTPUT_NAME.fullmatch(name))
-    return Argument(name, kind, default.strip() or None, written)
+    return Argument(name, kind, _python(default.strip()), written)
+
+
+def _python(default: str) -> str | None:
+    """A default of C++ as Python writes it, for what binds a function leaves it out. None where it is no constant."""
+    if default in ("true", "false"):
+        return default.title()
+    number = NUMBER.fullmatch(default)
+    return number and number[1]
 
 
 def split(text: str) -> list[str]:

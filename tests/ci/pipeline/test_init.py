@@ -63,7 +63,7 @@ CMAKE = """\
 project(norms LANGUAGES CXX CUDA)  # add_library(commented csrc/gone.cu)
 set(ROOT ${PROJECT_SOURCE_DIR}/csrc CACHE PATH "here")
 set(NORM_FLAGS "-O3" "-Xcompiler" "-fPIC" "-Xptxas" "-dlcm=ca" "--threads=8")
-file(GLOB KERNELS ${ROOT}/*.cu)
+file(GLOB KERNELS ${ROOT}/*_kernel.*)
 if(SLOW)
   list(APPEND NORM_FLAGS -maxrregcount=128)
 endif()
@@ -74,6 +74,22 @@ target_compile_options(norms_cuda PRIVATE
 target_include_directories(norms_cuda PRIVATE include ${cutlass_SOURCE_DIR}/include)
 target_compile_definitions(norms_cuda PRIVATE FAST WIDTH=$<BOOL:${WIDE}>)
 target_link_options(norms_cuda PRIVATE -Wl,--as-needed)
+"""
+MODEL = """\
+#include <torch/extension.h>
+void gemm(std::optional<torch::Tensor> a, std::optional<torch::Tensor> b, std::optional<torch::Tensor> out, int k = 4);
+torch::Tensor stacked(std::vector<torch::Tensor> parts);
+class Model { torch::Tensor forward(torch::Tensor x); };
+torch::Tensor norm(torch::Tensor x, float eps = 1e-5f, int mode = DEFAULT, std::optional<int> width = std::nullopt);
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  py::class_<Model>(m, "Model").def(py::init<>()).def("forward", &Model::forward);
+  py::class_<Model> other(m, "Other");
+  other.def("forward", &Model::forward);
+  m.def("norm", &norm).def("stacked", &stacked);
+  auto inner = m.def_submodule("inner");
+  m.def_submodule("ops", "Kernels").def("gemm", &gemm);
+  inner.def("norm", &norm);
+}
 """
 LIBRARY = """\
 #include <torch/csrc/stable/library.h>
@@ -209,7 +225,7 @@ def test_pybind_is_found_with_the_flags_of_setup_py(init: Any, tmp_path: Path) -
     assert 'flags=["-DFAST", "-Iinclude"]' in forward
     assert 'nvcc_flags=["--use_fast_math"]' in forward
     assert "def call(self, ops, case, out, x):" in forward
-    assert "ops.norm_fwd(x, None, out, 1e-6)" in forward
+    assert "ops.norm_fwd(x, None, out, 1e-6, True)" in forward, "pybind11 knows no defaults of C++"
     assert any("-fopenmp" in one for one in said["left"]), "a flag that is left out is said"
     assert "def call(self, ops, case, dx, x, dout):" in card(tmp_path, "norm_bwd")
     assert not (tmp_path / "OWNED").exists(), "setup.py was run"
@@ -226,6 +242,28 @@ def test_flags_of_cmake(init: Any, tmp_path: Path) -> None:
     assert "every branch of its conditions was taken" in branches
     foreign = "${cutlass_SOURCE_DIR}/gemm.cu -fopenmp ${cutlass_SOURCE_DIR}/include -DWIDTH=$<BOOL:${WIDE}>"
     assert all(one in elsewhere for one in foreign.split()), elsewhere
+
+
+def test_of_a_module_with_types_and_submodules_functions_are_found(init: Any, tmp_path: Path) -> None:
+    _, said = init({"csrc/model.cpp": MODEL})
+    places = {one["name"]: one["place"] for one in said["kernels"]}
+    assert places == {
+        name: f"csrc/model.cpp:{line}" for name, line in (("norm", 10), ("stacked", 10), ("gemm", 12), ("norm_2", 13))
+    }
+    assert "return ops.norm(x, 1e-5, 1, None)" in card(tmp_path, "norm")
+    assert any(one.endswith("the value of mode") for one in said["left"]), "its default is no constant"
+    assert "return ops.inner.norm(" in card(tmp_path, "norm_2")
+    gemm = card(tmp_path, "gemm")
+    assert "def call(self, ops, case, out, a, b): ops.ops.gemm(a, b, out, 4)" in gemm, "it has no other tensors"
+    assert init(None, "--check")[1]["out_of_date"] == []
+
+
+def test_kernels_that_nothing_binds_are_named(init: Any) -> None:
+    code = "// __global__ void no();\n__global__ void a(float* x) {\n}\n__global__ void b();\n__global__ void b() {}\n"
+    _, said = init({"csrc/ops.cu": code, "test/test.cu": code})
+    [one] = said["skipped"]
+    assert one.startswith("csrc/ops.cu:2: 2 __global__ functions: what binds them to Python is none of what init reads")
+    assert init({"csrc/ops.cpp": LIBRARY})[1]["skipped"] == [], "some are bound, and others may be called by them"
 
 
 def test_schemas_become_calls(init: Any, tmp_path: Path) -> None:
