@@ -195,21 +195,21 @@ def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) 
             step = STATUS.match(line)
             if step and step["step"] in unfinished:
                 unfinished.remove(step["step"])
-                advance(" ".join(unfinished))
+                advance(_shown(unfinished))
             elif line and shown < MAX_SHOWN:
                 shown += 1
                 more = f" … (what follows is in {log})" if shown == MAX_SHOWN else ""
                 say(f"{time.monotonic() - start:6.1f} s  {line[:MAX_LINE]}{more}")
 
         def on_silence(seconds: float) -> None:
-            say(f"still compiling {' '.join(unfinished)}: silent for {seconds:.0f} s")
+            say(f"still compiling {_shown(unfinished)}: silent for {seconds:.0f} s")
 
         try:
             code = _ninja(recipe, tree, limits, on_line, on_silence)
         except TimeoutError as overdue:
             raise CannotCompileError(
                 f"{name} took longer to compile than the limit of {limits.total_s:g} s and was ended; "
-                f"unfinished: {' '.join(unfinished)}; {overdue} "
+                f"unfinished: {_shown(unfinished)}; {overdue} "
                 f"(output so far: {log}); `build --time-limit` allows more"
             ) from None
     error = output.error
@@ -222,6 +222,11 @@ def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) 
     if not error.in_sources:
         _check_machine(recipe, tree, limits)
     raise CompileError(name, target_of(error.source), error.text, log, error.excerpt)
+
+
+def _shown(steps: Sequence[str]) -> str:
+    """Those that ninja runs first."""
+    return " ".join(steps[:4]) + (f" and {len(steps) - 4} more" if steps[4:] else "")
 
 
 def _ninja(

@@ -14,7 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from kernelgate.bench.build import archs
@@ -105,7 +107,8 @@ def check_operators(library: Library, card: CardFacts) -> None:
             raise CannotCompileError(f"{library.path} could not be tried: {error}") from None
         raise _mistake(card, "build", f"{library.path} could not be tried: {error}") from None
     if told is not None:
-        raise _mistake(card, told.member, told.text, told.line)
+        of = f" (in {library.manifest.sha[:7]})" if library.manifest.sha else ""
+        raise _mistake(card, told.member, f"{told.text}{of}", told.line)
     with suppress(OSError):  # a cache that only others may write
         known.parent.mkdir(parents=True, exist_ok=True)
         known.touch()
@@ -375,18 +378,33 @@ class _CalledError(Exception):
 
 
 class _Functions:
-    """Stands for a module of pybind11 or TVM-FFI: has its functions, whose arguments nobody knows before a call."""
+    """Stands for a module of pybind11 or TVM-FFI: has its functions and submodules. pybind11 says in a function's first
+    line what it takes; of others nobody knows before a call."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, calls: list[bool] | None = None) -> None:
         self._module = module
-        self.called = False
+        self._calls: list[bool] = [] if calls is None else calls
         self.names = ", ".join(name for name in dir(module) if not name.startswith("_")) or "nothing"
+
+    @property
+    def called(self) -> bool:
+        return bool(self._calls)
 
     def __getattr__(self, name: str) -> Any:
         if not hasattr(self._module, name):
             raise AttributeError(f"the module has no {name}; it has {self.names}")
-        return self._call
+        found = getattr(self._module, name)
+        return _Functions(found, self._calls) if isinstance(found, ModuleType) else partial(self._call, found)
 
-    def _call(self, *_: Any, **__: Any) -> Any:
-        self.called = True
+    def _call(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        head = (getattr(function, "__doc__", None) or "").partition("\n")[0]
+        made: dict[str, Any] = {}
+        with suppress(SyntaxError):  # a default that is no Python, such as <object at 0x7f>
+            if ") -> " in head:
+                exec(f"from __future__ import annotations\ndef {head}: ...", made)  # noqa: S102 - by who wrote the library
+        try:
+            signature(made.get(head.partition("(")[0], lambda *_, **__: None)).bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{error}: the library has {head}") from None
+        self._calls.append(True)
         raise _CalledError

@@ -73,8 +73,25 @@ def test_both_sides_of_a_module_of_one_name_share_a_process_unless_pybind11_know
     assert Sides(head, other).clash == "both tell pybind11 of C++ types, of which it knows each once in a process"
     assert [scaled(library) for library in (base, head, base)] == [6.0, 60.0, 6.0]
     assert "their_own_name" not in sys.modules
-    with pytest.raises(CardError, match=r"scale\.py:12: call: .*the module has no scales; it has scale"):
+    sha = git(repo, "rev-parse", "--short=7", "HEAD~1").strip()
+    with pytest.raises(CardError, match=rf"scale\.py:12: call: .*the module has no scales; it has scale \(in {sha}\)"):
         commits.build_commit(repo, "HEAD~1", cards(tmp_path, PYBIND_CARD.replace("ops.scale(", "ops.scales(")))
+
+
+def test_a_call_is_held_against_what_pybind11_says_that_a_function_takes(tmp_path: Path) -> None:
+    """C++ has a default for the count, which pybind11 does not know."""
+    bound = 'm.def("scale", &scale); m.def_submodule("inner").def("scale", &scale);'
+    source = PYBIND.replace("long count", "long count = 3").replace('m.def("scale", &scale);', bound)
+    repo = repository(tmp_path / "repo", {"csrc/scale.cpp": source})
+    short = PYBIND_CARD.replace("factor, x.numel()", "factor")
+    for card in (short, short.replace("ops.", "ops.inner.")):
+        with pytest.raises(
+            CardError, match=r"scale\.py:12: call: missing a required argument: 'arg3': the library has sc"
+        ):
+            commits.build_commit(repo, "HEAD", cards(tmp_path, card))
+    with pytest.raises(CardError, match=r"scale\.py:12: call: .*the module has no outer; it has inner, scale"):
+        commits.build_commit(repo, "HEAD", cards(tmp_path, PYBIND_CARD.replace("ops.", "ops.outer.")))
+    assert commits.build_commit(repo, "HEAD", cards(tmp_path, PYBIND_CARD.replace("ops.", "ops.inner."))).built
 
 
 @pytest.mark.parametrize(
