@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -143,7 +144,7 @@ class Kernel:
 
     def reference(self, case: Any, **inputs: Any) -> Any:
         """What is timed beside, in the case's own dtype."""
-        return self.oracle(case, **asked_for(self, self.oracle, inputs))
+        return self.oracle(case, **asked_for(self.oracle, inputs))
 
     def tolerance(self, case: Any) -> tuple[float, float] | None:  # noqa: ARG002 - for cards to override
         """(atol, rtol); None leaves it to the dtype of each output (kernelgate/bench/kernel/cards.py)."""
@@ -186,14 +187,16 @@ class Kernel:
         return "the card does not say what a tile takes: add tile(), or give bytes, such as --tile 48KiB"
 
 
-def asked_for(kernel: Kernel, method: Callable[..., Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs that a method is called with: all, and of a card with a `state` those that the method names."""
-    if type(kernel).state is Kernel.state:
-        return dict(inputs)
-    parameters = signature(method).parameters
-    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
-        return dict(inputs)
-    return {name: value for name, value in inputs.items() if name in parameters}
+def asked_for(method: Callable[..., Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs that a method of a card names; all where it takes any."""
+    named = _named(getattr(method, "__func__", method))
+    return {name: value for name, value in inputs.items() if named is None or name in named}
+
+
+@cache
+def _named(function: Callable[..., Any]) -> frozenset[str] | None:
+    parameters = signature(function).parameters
+    return None if any(one.kind is one.VAR_KEYWORD for one in parameters.values()) else frozenset(parameters)
 
 
 def call_takes(kernel: Kernel) -> frozenset[str] | None:

@@ -51,6 +51,7 @@ What = Literal["operators", "oracle", "call"]
 
 class CardTrial(Message):
     library: LibraryAt
+    """Not read to try the oracle."""
     card: Path
     cases: tuple[dict[str, AxisValue], ...]
     """The first is one that is timed: the kernel is run on it alone."""
@@ -63,7 +64,7 @@ class CardTried(Message):
     """Why the kernel itself was not run."""
 
 
-def _ask(library: Library, card: CardFacts, what: What, may_end: bool = True) -> CardTried:
+def _ask(library: Library | None, card: CardFacts, what: What, may_end: bool = True) -> CardTried:
     """What comes of small cases: the smallest that is timed, and what fuzzing would draw. Raises WorkerError;
     unless not `may_end`, a member that ends the process is a mistake."""
     device: DeviceKind = "cpu" if card.suites["cpu"] else "cuda"
@@ -79,8 +80,9 @@ def _ask(library: Library, card: CardFacts, what: What, may_end: bool = True) ->
         drawn = (card.distributions[0], *([NONFINITE] if card.nonfinite else []))
         cases = [] if (smallest.bytes or 0.0) > TRIED_BYTES else cases
         cases += [{**small, DISTRIBUTION: name} for name in drawn]
-    file = card.file if library.card is None or what != "operators" else library.card.absolute()
-    asked = CardTrial(library=LibraryAt.of(library), card=file, cases=tuple(cases), what=what)
+    file = library.card.absolute() if library and library.card and what == "operators" else card.file
+    at = LibraryAt.of(library) if library else LibraryAt(folder=file.parent, card=None)
+    asked = CardTrial(library=at, card=file, cases=tuple(cases), what=what)
     with WorkerProcess(f"{__name__}:examine", apart=isolation.of_sources()) as worker:
         try:
             return worker.ask(asked, CardTried, PATIENCE_S)
@@ -122,19 +124,20 @@ class CheckedCard:
     """What was tried, in words."""
 
 
-def check(library: Library, card: CardFacts) -> CheckedCard:
-    """A card whose library was built. Raises KernelgateError where the library cannot be loaded here."""
+def check(library: Library | None, card: CardFacts) -> CheckedCard:
+    """A card, and its library where one could be built. Raises KernelgateError where that cannot be loaded here."""
     mistakes = [*(CardError(**one.model_dump()) for one in card.doubts), *_too_large(card)]
     if mistakes:
         return CheckedCard(tuple(mistakes), "")
-    must_run = bool(card.suites["cpu"])
+    must_run = library is not None and bool(card.suites["cpu"])
+    kind = library and library.manifest.kind
     try:
         told = _ask(library, card, "oracle")
         if told.mistake is None and must_run:
             told = _ask(library, card, "call")
     except WorkerError as error:
         raise KernelgateError(f"the card {card.name} cannot be tried: {error}") from None
-    if told.mistake is None and not must_run and library.manifest.kind == "package":
+    if told.mistake is None and not must_run and kind == "package":
         try:
             told = _ask(library, card, "call", may_end=False)
         except WorkerError as error:  # a GPU's kernel that takes a CPU's memory for its own
@@ -142,10 +145,12 @@ def check(library: Library, card: CardFacts) -> CheckedCard:
     if one := told.mistake:
         return CheckedCard((_mistake(card, one.member, one.text, one.line),), "")
     if must_run:
-        fit = "operators fit call(); " if library.manifest.kind == "extension" else ""
+        fit = "operators fit call(); " if kind == "extension" else ""
         return CheckedCard((), f"{fit}call() and oracle() agree on the CPU")
     fit = "inputs(), outputs(), oracle() and compare() fit each other"
-    if library.manifest.kind == "package" and not told.not_run:
+    if library is None:
+        return CheckedCard((), fit)
+    if kind == "package" and not told.not_run:
         return CheckedCard((), f"{fit}; call() and oracle() agree, on the CPU, too")
     said = f"; with tensors of the CPU it says: {told.not_run}" if told.not_run else ""
     return CheckedCard((), f"{fit}; the kernel was not run: it has no CPU path{said}")
@@ -233,7 +238,7 @@ def _tried(trial: CardTrial, kernel: Kernel, case: CaseAxes, recorder: _Recorder
             raise KernelgateError("the oracle's own result is called wrong: what passes then?")
     with trying(path, "reference"):
         try:
-            kernel.reference(case, **asked_for(kernel, kernel.reference, given))
+            kernel.reference(case, **asked_for(kernel.reference, given))
         except Exception as error:  # what it needs may not be here
             if _is_dead(error, path):
                 raise

@@ -186,7 +186,7 @@ class _Reader:
         text = f"inputs() gave {_short(inputs)}; it must give a dict of named inputs"
         self._must(isinstance(inputs, Mapping), "inputs", text)
         tensors = list(_tensors(inputs.values()))
-        said = None if None in tensors else self._shapes_of("outputs", lambda: self.kernel.outputs(case, **inputs))
+        said = None if None in tensors else self._shapes_of("outputs", lambda: self._outputs(case, inputs))
         if said is None:
             return None
         text = f"outputs() gave {_short(said)}; write Output(M, N), or a dict of them"
@@ -201,6 +201,9 @@ class _Reader:
 
     def _inputs(self, case: CaseAxes) -> dict[str, Any]:
         return self.kernel.inputs(case, cast(Any, ShapeDraw(case_axes.dtype(case))))
+
+    def _outputs(self, case: CaseAxes, inputs: Mapping[str, Any]) -> Any:
+        return self.kernel.outputs(case, **asked_for(self.kernel.outputs, inputs))
 
     def _shapes_of(self, member: str, question: Callable[[], Any]) -> Any:
         """What a method answers; None where it fails for want of a module that is not there while listing."""
@@ -298,7 +301,7 @@ class _Reader:
         case = self._axes({**example, "distribution": "normal"})
         try:
             self.kernel.tolerance(case)
-            self.kernel.outputs(case, **self._inputs(case))
+            self._outputs(case, self._inputs(case))
         except AxisError as error:
             self._doubt("fuzz", f"{error}: add to fuzz each axis that the card reads, as its cases have it", error)
         except Exception:  # noqa: S110 - a value that does not suit the others: fuzzing says what that is
@@ -337,8 +340,8 @@ class _Reader:
         case = self._axes(self.every[0])
         try:
             inputs = self._inputs(case)
-            state = self.kernel.state(case, **asked_for(self.kernel, self.kernel.state, inputs))
-            return tuple(sorted({*inputs, *state, *by_name(self.kernel.outputs(case, **inputs))}))
+            state = self.kernel.state(case, **asked_for(self.kernel.state, inputs))
+            return tuple(sorted({*inputs, *state, *by_name(self._outputs(case, inputs))}))
         except Exception:
             return None
 

@@ -36,7 +36,7 @@ class Comparison:
 
 
 def expected(kernel: Kernel, case: CaseAxes, given: Inputs, names: tuple[str, ...]) -> Tensors:
-    exact = operands.exact(asked_for(kernel, kernel.oracle, given))
+    exact = operands.exact(asked_for(kernel.oracle, given))
     return operands.named(kernel.oracle(case, **exact), names, "oracle()")
 
 

@@ -153,14 +153,14 @@ def inputs(kernel: Kernel, case: CaseAxes, draw: Draw) -> Inputs:
 
 def with_state(kernel: Kernel, case: CaseAxes, given: Mapping[str, Any]) -> Inputs:
     """The inputs with what a forward pass would have saved of these very ones."""
-    return {**given, **kernel.state(case, **asked_for(kernel, kernel.state, given))}
+    return {**given, **kernel.state(case, **asked_for(kernel.state, given))}
 
 
 def output_shapes(kernel: Kernel, case: CaseAxes, given: Inputs) -> Shapes:
     """Shape and dtype of each output; of one that is computed in place, its input's."""
     if kernel.in_place:
         return {name: (tuple(given[name].shape), given[name].dtype) for name in kernel.in_place}
-    said = kernel.outputs(case, **asked_for(kernel, kernel.outputs, given))
+    said = kernel.outputs(case, **asked_for(kernel.outputs, given))
     if not isinstance(said, Output | Mapping):
         raise UsageError(f"outputs() gave a {type(said).__name__}; write Output(M, N), or a dict of them")
     shapes: Shapes = {}

@@ -48,16 +48,20 @@ def listed(repo: Path, *, check: bool, say: Callable[[str], None], folder: Path 
     if not found.cards and not found.mistakes:
         text = f"{folder or cards.FOLDER}/<name>.py describes a kernel, and `kernelgate init` begins one"
         say(f"there are no cards: {text} ({page('cards.md')})")
-    checked = []
+    checked, not_compiled = [], None
     for card in found.cards:
         for line in described(card, root):
             say(line)
         if check:
-            checked.append(_checked(root, card, folder))
-            for text in checked[-1].mistakes or [f"  right: {checked[-1].right}"]:
+            one, error = _checked(root, card, folder)
+            checked.append(one)
+            not_compiled = not_compiled or error
+            for text in one.mistakes or [f"  {'not compiled' if error else 'right'}: {one.right}"]:
                 say(text)
     for mistake in found.mistakes:
         say(_below(str(mistake), root))
+    if not_compiled and not found.mistakes and not any(one.mistakes for one in checked):
+        raise not_compiled
     fields = {"name", "label", "file", "build", "suites", "reference"}
     return ListedCards(
         tuple(card.model_dump(mode="json", include=fields) for card in found.cards),
@@ -86,24 +90,28 @@ def described(card: CardFacts, root: Path) -> Iterator[str]:
     yield f"  fuzz: {', '.join(listed).replace('a CUDA', 'a GPU')}"
 
 
-def _checked(root: Path, card: CardFacts, folder: Path | None) -> CheckedCard:
+def _checked(root: Path, card: CardFacts, folder: Path | None) -> tuple[CheckedCard, CannotCompileError | None]:
+    """With what keeps this machine from compiling it; its members are tried all the same."""
     if util.find_spec("torch") is None:
         right = "it can be read; torch is not installed here, so that nothing more was tried"
-        return CheckedCard(card.name, (), right)
+        return CheckedCard(card.name, (), right), None
     from kernelgate.bench.kernel import card_check, commit
 
-    tried: str | None = None
+    tried, library, not_compiled = None, None, None
     try:
-        library = commit.build_card(commit.Tree(root, "the working tree"), card, commit.HowToBuild(cards=folder))
+        try:
+            library = commit.build_card(commit.Tree(root, "the working tree"), card, commit.HowToBuild(cards=folder))
+        except CannotCompileError as error:
+            not_compiled = error
         found = card_check.check(library, card)
         mistakes, tried = [str(one) for one in found.mistakes], found.tried
-    except CannotCompileError:
-        raise
     except CardError as error:
         mistakes = [str(error)]
     except KernelgateError as error:
         mistakes = [f"{card.file}: build: {error}"]
-    return CheckedCard(card.name, tuple(_below(one, root) for one in mistakes), None if mistakes else tried)
+    return CheckedCard(
+        card.name, tuple(_below(one, root) for one in mistakes), None if mistakes else tried
+    ), not_compiled
 
 
 def _below(text: str, root: Path) -> str:

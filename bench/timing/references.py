@@ -234,7 +234,7 @@ class Oracle:
 
     def _right(self, entries: torch.Tensor, wide: bool) -> Tensors:
         kernel = self.pool.kernel
-        given = asked_for(kernel, kernel.oracle, self.pool.part_of(entries))
+        given = asked_for(kernel.oracle, self.pool.part_of(entries))
         exact = (
             operands.exact(given)
             if wide

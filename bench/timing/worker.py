@@ -234,7 +234,7 @@ class Worker:
     def _call(self, case: OpenedCase, side: record.Side, number: int, window: int, slot: int) -> Call:
         given = memory.arguments(case.read, case.written, case.inputs, window, slot, case.moved)
         if side == "reference":
-            return partial(self.judge.reference, case.axes, **asked_for(self.judge, self.judge.reference, given))
+            return partial(self.judge.reference, case.axes, **asked_for(self.judge.reference, given))
         outs = memory.outputs(case.written, case.prepared.outputs, slot)
         bound = self.bound[side]
         call = bound.prepared(case.axes, given, outs)
@@ -265,7 +265,7 @@ def without_reference(judge: Kernel, case: OpenedCase) -> str | None:
     given = memory.arguments(case.read, case.written, case.inputs, 0, 0, case.moved)
     before, tried = (operands.changed(given, torch.Tensor.clone) for _ in range(2))
     try:
-        judge.reference(case.axes, **asked_for(judge, judge.reference, tried))
+        judge.reference(case.axes, **asked_for(judge.reference, tried))
     except Exception as error:
         return first_line(error)
     for (name, tensor), (_, old) in zip(operands.tensors(tried), operands.tensors(before), strict=True):

@@ -70,6 +70,25 @@ def test_a_card_that_is_wrong(cards: Cards, old: str, new: str, says: str) -> No
     assert ("right:" in said, "/repo/" in said) == (False, False), "paths are the repository's"
 
 
+def test_what_needs_no_library_is_tried_where_none_can_be_built(cards: Cards) -> None:
+    elsewhere = RIGHT.replace('"csrc/scale*"', '"csrc/scale*", torch="1.0"')
+    code, said = cards(elsewhere)
+    fit = "inputs(), outputs(), oracle() and compare() fit each other"
+    assert (code, said.splitlines()[-1]) == (3, f"  not compiled: {fit}"), "and why stands on standard error"
+    code, said = cards(elsewhere.replace("return factor * x", "return fctor * x"))
+    assert (code, ": oracle: NameError: name 'fctor' is not defined" in said) == (1, True)
+
+
+def test_members_name_the_inputs_that_they_take(cards: Cards) -> None:
+    """As `call` does: an oracle needs no workspace of the kernel's."""
+    card = RIGHT.replace('"csrc/scale*"', '"csrc/scale*", torch="1.0"').replace("dict(x=", "dict(workspace=draw(1), x=")
+    card = card.replace("import Ext", "import Output, Ext")
+    card += "\n    def outputs(self, case, factor):\n        return Output(case.N)\n"
+    assert cards(card)[0] == 3
+    code, said = cards(card.replace("def oracle(self, case, x", "def oracle(self, case, y"))
+    assert (code, "oracle() missing 1 required positional argument: 'y'" in said) == (1, True)
+
+
 def test_sources_that_do_not_compile(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCALE_FILES, "csrc/scale.cpp", "int broken = missing;\n")
     code, said = cards(RIGHT)
