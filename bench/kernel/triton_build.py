@@ -151,7 +151,7 @@ def build_package(
         made = compile_package(request, targets or (None,), limits, of)
         for why in dict.fromkeys(made.skipped.values()):
             ids = [id_ for id_, one in made.skipped.items() if one == why]
-            say(f"not compiled beforehand: {', '.join(ids[:3])}: {why}")
+            say(f"not compiled beforehand of {of}: {', '.join(ids[:3])}: {why}")
         code = facts(work / CACHE, made.kernels) if targets else MachineCode((), "it was compiled for no GPU")
         return Manifest(
             card=card.name,

@@ -79,7 +79,7 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
         why = _said(error.place, error.text) if isinstance(error, PackageImportError) else str(error)
         cause = error.__cause__
         lacks = (cause.name or "").partition(".")[0] if isinstance(cause, ModuleNotFoundError) else ""
-        if lacks and lacks != request.package.partition(".")[0]:
+        if lacks not in ("", alias, request.package.partition(".")[0]):
             why += f"; if {lacks} is of another project, install it in the Python that compiles: {sys.executable}"
         if request.target and (why == str(error) or isinstance(cause, ImportError | SyntaxError)):
             return Compiled(error=why)
@@ -102,7 +102,8 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
             if failed and case.timed:
                 return Compiled(error=failed)
             place = loading.place(error, SOURCES, request.card.parent)
-            skipped[case.id] = failed or _said(place, f"{type(error).__name__}: {_short(str(error))}")
+            text = _short(str(error)).replace(alias, request.package.partition(".")[0])
+            skipped[case.id] = failed or _said(place, f"{type(error).__name__}: {text}")
         known = case.timed and not skipped and not UNFORESEEN
         entries = tuple(sorted({one.entry for one in launches.made}))
         launched = {f"{request.target}/{case.id}": entries} if known else {}

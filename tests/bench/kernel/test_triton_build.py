@@ -240,12 +240,16 @@ def test_a_package_that_cannot_be_imported(tmp_path: Path) -> None:
         compiled(request(library(tmp_path, tmp_path / "tree"), [case("plain.scale")]), "sm_90")
     assert caught.value.first.startswith("my_kernels/__init__.py:1: ModuleNotFoundError: No module named 'nonesuch'")
     assert "if nonesuch is of another project, install it in the Python that compiles" in caught.value.first
-    (tmp_path / "tree" / "my_kernels" / "__init__.py").write_text(
-        "from my_kernels import nonesuch\nimport my_kernels.none"
-    )
-    with pytest.raises(CompileError) as caught:
-        compiled(request(library(tmp_path / "own", tmp_path / "tree"), [case("plain.scale")]), "sm_90")
-    assert "install" not in caught.value.first, "what the package itself lacks nobody else has"
+    for own in ("from my_kernels import nonesuch\nimport my_kernels.none", "from .nonesuch import scale"):
+        (tmp_path / "tree" / "my_kernels" / "__init__.py").write_text(own)
+        with pytest.raises(CompileError) as caught:
+            compiled(request(library(tmp_path / own[-5:], tmp_path / "tree"), [case("plain.scale")]), "sm_90")
+        assert "install" not in caught.value.first, "what the package itself lacks nobody else has"
+
+
+def test_a_wrapper_that_is_gone_is_named_as_the_package_has_it(tmp_path: Path) -> None:
+    [(_, said)] = compiled(request(library(tmp_path), [case("plain.gone")]), "sm_90").skipped.items()
+    assert said.endswith("AttributeError: module 'my_kernels.plain' has no attribute 'gone'")
 
 
 def test_what_needs_a_real_gpu_or_has_no_triton_is_no_error(tmp_path: Path) -> None:
