@@ -121,6 +121,8 @@ class Recipe:
         rules = []
         if targets and (cuda := self.toolchain.cuda):
             include += ["-isystem", f"{LINKS}/cuda/include"]
+            others = [one for one in self.toolchain.torch.wheels if spec.torch and one != cuda.include]
+            include += [word for one in others for word in ("-isystem", f"{LINKS}/wheels/{one.parent.name}")]
             link += [f"-L{LINKS}/cuda/lib", *CUDA_LINK_FLAGS]
             nvcc = [*ccache, f"{LINKS}/cuda/bin/{cuda.nvcc.name}", "-ccbin", f"{LINKS}/{NVCC_HOST}", *NVCC_FLAGS]
             # Where device code does not register operators, ccache need not tell namespaces apart.

@@ -41,6 +41,8 @@ class Torch(Installed):
 
     python_include: Path
     """Of this Python's own headers, for sources that include torch/extension.h."""
+    wheels: tuple[Path, ...] = ()
+    """Headers of CUDA's libraries that were installed with torch, such as cuSPARSE's, which ATen's include."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,8 @@ def find() -> Toolchain:
         missing = "torch's headers are missing: torch is not installed beside this Python"
         raise CannotCompileError(f"{missing}; {interpreter.current()} -m pip install torch")
     root, version = there.torch
-    torch = Torch(root / "include", root / "lib", version, there.include)
+    wheels = tuple(sorted(root.parent.glob("nvidia/*/include")))
+    torch = Torch(root / "include", root / "lib", version, there.include, wheels)
     ffi = there.tvm_ffi and Installed(there.tvm_ffi[0] / "include", there.tvm_ffi[0] / "lib", there.tvm_ffi[1])
     cuda, cuda_missing = _find_cuda()
     return Toolchain(gxx, _version(gxx), ninja, on_path("ccache"), torch, cuda, cuda_missing, ffi)
@@ -118,6 +121,7 @@ def link(toolchain: Toolchain, tree: Path) -> None:
     links = {"python/include": toolchain.torch.python_include}
     for name, one in every.items():
         links |= {f"{name}/include": one.include, f"{name}/lib": one.lib} if one else {}
+    links |= {f"wheels/{path.parent.name}": path for path in toolchain.torch.wheels}
     if toolchain.cuda:
         links["cuda/bin"] = toolchain.cuda.nvcc.parent
     for name, path in links.items():

@@ -155,8 +155,23 @@ def test_a_torch_extension_is_compiled_against_all_of_torch() -> None:
         assert "TORCH_TARGET_VERSION" not in found[name]
         folders = ("torch/include", "torch/include/torch/csrc/api/include", "python/include")
         assert "".join(f" -isystem ../tools/{folder}" for folder in folders) in found[name]
+    assert "wheels" not in found["nvcc"]
     assert found["link"].endswith("-ltorch_python -L../tools/cuda/lib -l:libcudart_static.a -lrt -ldl")
     assert "-z,defs" not in found["link"]
+
+
+def test_headers_of_cudas_libraries_are_found_beside_the_torch_that_includes_them() -> None:
+    """After the toolkit's own, which may lack them, and once where they lie there."""
+    tools = BOTH.toolchain
+    wheels = tuple(Path(f"/site/nvidia/{name}/include") for name in ("cu13", "cusparse"))
+    beside = replace(BOTH, toolchain=replace(tools, torch=replace(tools.torch, wheels=(*wheels, tools.cuda.include))))
+    for name, command in commands(with_spec(beside, torch="2.13")).items():
+        found = (
+            "-isystem ../tools/cuda/include -isystem ../tools/wheels/cu13 -isystem ../tools/wheels/cusparse -"
+            in command
+        )
+        assert found == (name != "link"), command
+    assert commands(beside) == commands(BOTH), "the stable ABI includes none of them"
 
 
 def test_nvcc_knows_the_namespace_where_device_code_does() -> None:

@@ -42,6 +42,7 @@ def test_this_environment_can_compile_for_a_gpu() -> None:
     assert (found.torch.include / "torch" / "csrc" / "stable" / "library.h").is_file()
     assert (found.torch.lib / "libtorch.so").is_file()
     assert (found.torch.python_include / "Python.h").is_file()
+    assert list(found.torch.wheels) == sorted(found.torch.include.parents[1].glob("nvidia/*/include"))
 
 
 @pytest.mark.parametrize(
