@@ -44,6 +44,8 @@ SHOWN = 40
 """Of a command that failed, its last lines."""
 CLOSING = re.compile(r"(?:note|hint): |[×╰│]|\[end of output\]|error: [a-z]+(?:-[a-z]+)+$")
 """What pip prints after the error: whose it is, and that it stands above."""
+CMAKE = re.compile(r"^ *CMake Error at (\S+:\d+)[^\n]*\n((?: +[^\n]+\n)+)", re.MULTILINE)
+"""The place and the words of an error of CMake's, without empty lines: what comes last says that there was one."""
 
 
 def command_sources(tree: Path, spec: Command, check_out: CheckOut) -> dict[str, bytes]:
@@ -154,6 +156,8 @@ def _run(
     code = apart.exit_code(code)
     say(f"`{spec.line}` took {time.monotonic() - begun:.1f} s")
     if code != 0:
+        if not errors and (found := CMAKE.search("".join(f"{line}\n" for line in last))):
+            errors.append(f"{found[1]}: {' '.join(found[2].split())}"[:MAX_LINE])
         meant = (line for line in reversed(last) if not CLOSING.match(line.strip()))
         said = next(iter((*errors, *meant, *reversed(last))), "it printed nothing").strip()
         # The shell's exit codes for a program that is not there, or cannot be run.

@@ -35,6 +35,9 @@ BY_ADDRESS = "ops.scale(out.data_ptr(), x.data_ptr(), factor, x.numel())"
 PYBIND_CARD = SCALE_CARD.replace("ops.scale(out, x, factor)", BY_ADDRESS).replace(
     '"csrc/scale*"', '"csrc/scale*", flags=["-O0"]'
 )
+CMAKE_FAILED = (
+    r"CMake Error at CMakeLists.txt:12 (target):\\n  Target x links to:\\n\\n    CUDA::cublas\\n\\nIt failed.\\n"
+)
 SETUP = 'from setuptools import setup\nsetup(name="theirs", version="1", packages=["theirs"])\n'
 PACKAGE = "def scale(out, x, factor):\n    out.copy_(factor * x)\n"
 PROJECT = {"setup.py": SETUP, "theirs/__init__.py": PACKAGE, "docs/a": "a"}
@@ -206,6 +209,7 @@ PIP_FAILED = (
         ("exit 3", r"scale does not compile: `exit 3` ended with 3: it printed nothing"),
         ("echo one; echo setup.py:1: error: no; echo two; false", r"ended with 1: setup\.py:1: error: no \(all of it"),
         (f"printf '{PIP_FAILED}'; false", r"ended with 1: error: invalid command 'bdist_wheel' \(all of it"),
+        (f"printf '{CMAKE_FAILED}'; false", r"with 1: CMakeLists.txt:12: Target x links to: CUDA::cublas \(all of it"),
         ("echo hint: none; false", r"ended with 1: hint: none \(all of it"),
         ("mkdir $KERNELGATE_OUT/other", r"left no theirs in \$KERNELGATE_OUT, where there is other"),
         ("touch $KERNELGATE_OUT/__editable__.theirs.pth", "left a link to its sources, .*: install without -e"),
