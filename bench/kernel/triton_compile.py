@@ -373,6 +373,7 @@ def pretend(target: Target, alias: str) -> None:
     torch.cuda.Stream = torch.cuda.ExternalStream = torch.cuda.Event = _Idle  # type: ignore[assignment, misc]
     torch.version.cuda = torch.version.cuda or "13.0"
     _answer(torch.Tensor, {"record_stream": None})
+    _answer(torch._C, {"_cuda_getCurrentRawStream": 0})
     driver.set_active(_answer(SimpleNamespace(utils=_answer(SimpleNamespace(), loaded)), of_triton))
     claims = ClaimsCuda()
     torch.library.Library.impl = _on_the_cpu(claims, alias)  # type: ignore[method-assign]

@@ -27,6 +27,7 @@ def on_a_gpu(x, out):
     assert x.device.type == "cuda"
     with torch.cuda.device(x.device), torch.cuda.stream(torch.cuda.current_stream()):
         launch(x, out, 128)
+    assert torch._C._cuda_getCurrentRawStream(x.device.index) == 0
     torch.cuda.synchronize()
 
 
