@@ -25,7 +25,7 @@ BLOCK = re.compile(
 )
 TVM_FFI = re.compile(r"^[ \t]*TVM_FFI_DLL_EXPORT_TYPED_FUNC\(\s*(\w+)\s*,\s*([\w:]+)\s*\)", re.MULTILINE)
 DEFINED = re.compile(
-    r"(?P<type>::(?:class_|enum_|exception)\s*<)"
+    r"(?P<type>(?:::|\.)(?:class_|enum_|exception)\s*<)"
     r"|(?:(?P<variable>\w+)\s*=\s*)?\b\w+\s*\.\s*def_submodule\(\s*\"(?P<submodule>\w+)\""
     r"|(?P<owner>\w*)\s*\.(?:def|op)\(\s*(?P<said>(?:\"(?:[^\"\\]|\\.)*\"\s*)+)(?:,\s*&?\s*(?P<function>[A-Za-z_][\w:]*))?"
 )

@@ -112,7 +112,7 @@ def _calls(function: Function) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
 def _unclear(function: Function, jitted: set[str]) -> Iterator[tuple[int, str]]:
     """The lines by which a kernel may be launched, or by which it is not, and what is not known of the first of each
     kind."""
-    given = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
+    given = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)} - {"self"}
     said: dict[str, int] = {}
     for called, _ in _calls(function):
         if names := sorted(_named(called) & given):
@@ -135,7 +135,10 @@ def _unclear(function: Function, jitted: set[str]) -> Iterator[tuple[int, str]]:
 
 
 def _named(node: ast.expr) -> set[str]:
-    return {ast.unparse(one).rpartition(".")[2] for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute)}
+    """What an expression names, save what it calls: torch.log(x) is no kernel, whatever is called log elsewhere."""
+    called = {one.func for one in ast.walk(node) if isinstance(one, ast.Call)}
+    named = (one for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute) and one not in called)
+    return {ast.unparse(one).rpartition(".")[2] for one in named}
 
 
 def _kernel(module: Module, function: Function, owner: ast.ClassDef | None, names: Sequence[str]) -> FoundKernel:

@@ -98,6 +98,7 @@ STABLE_TORCH_LIBRARY(my_ops, m) {
         "float eps, bool fast=False) -> ()");
 }
 TORCH_LIBRARY_FRAGMENT(my_ops, m) { m.def("split(Tensor x, Tensor? mask) -> (Tensor, Tensor)"); }
+TORCH_LIBRARY_FRAGMENT(my_ops, m) { m.class_<Model>("Model").def("forward", [](Tensor x) { return x; }); }
 """
 REGISTRY = """\
 #include <torch/script.h>
@@ -269,6 +270,7 @@ def test_kernels_that_nothing_binds_are_named(init: Any) -> None:
 def test_schemas_become_calls(init: Any, tmp_path: Path) -> None:
     _, said = init({"csrc/ops.cpp": LIBRARY})
     assert found(said) == {"rms_norm": "STABLE_TORCH_LIBRARY", "split": "TORCH_LIBRARY_FRAGMENT"}
+    assert said["skipped"] == [], "a method of a type is no kernel"
     assert "ops.rms_norm(out, x, weight, 1e-6)" in card(tmp_path, "rms_norm")
     assert "return ops.split(x, None)" in card(tmp_path, "split")
     assert "out0=Output(case.M, case.N), out1=" in card(tmp_path, "split")
@@ -316,7 +318,11 @@ def compiled():
     return add_kernel.warmup(grid=(1,))
 
 def no_kernel(functions, x):
-    return functions, len(x)
+    return functions, len(x.add_kernel())
+
+class Model:
+    def forward(self, x):
+        return self.layers[0](x)
 """
 
 
