@@ -212,6 +212,12 @@ def of_checkout(repo: Path, folder: Path | None = None, tiles: Sequence[Mapping[
     return read(folder or git.root(repo) / FOLDER, tiles=tiles)
 
 
+def none_for(device: str) -> UsageError:
+    """Where no card has a case for it: what could be done."""
+    where = "a GPU: give one cases" if device == "cuda" else "a CPU: run this where a GPU is, or give one cpu_cases"
+    return UsageError(f"no card has cases for {where}")
+
+
 def select(
     cards: Cards, device: DeviceKind, suite: str | None = None, ids: Iterable[str] = ()
 ) -> tuple[ChosenCase, ...]:

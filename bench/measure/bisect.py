@@ -343,7 +343,7 @@ def _case(judging: Cards, device: environment.DeviceKind, case: str | None) -> C
     if len(names) > 1:
         raise UsageError(f"there are several cards ({', '.join(names)}): name a case with --case, as CARD/ID")
     if not found:
-        raise UsageError(f"no card has cases for {'a GPU' if device == 'cuda' else 'a CPU'}")
+        raise cards.none_for(device)
     return found[0]
 
 

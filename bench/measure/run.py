@@ -205,7 +205,7 @@ def bench(
     )
     if not plan.parts:
         if not every:
-            raise UsageError(f"no card has cases for {'a GPU' if environment.kind(machine) == 'cuda' else 'a CPU'}")
+            raise cards.none_for(environment.kind(machine))
         of = "machine code" if same.left_out else "library"
         if mine:
             say(f"base and head are the same {of}: nothing is measured; --same measures it all the same")

@@ -19,7 +19,7 @@ from typing import Final
 
 from kernelgate.bench import record
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import KernelgateError, UsageError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.measure import bisect
@@ -130,7 +130,7 @@ def run(asked: Scan, policy: Policy, out: Path) -> ScanAnswer:
     chosen = cards.select(cards.of_checkout(asked.repo, asked.cards), device, None, named)
     first = {one.card.name: f"{one.card.name}/{one.case.id}" for one in reversed(chosen)}
     if not first:
-        raise UsageError(f"no card has cases for {'a GPU' if device == 'cuda' else 'a CPU'}")
+        raise cards.none_for(device)
     ends, whole, found = bisect.between(asked.repo, *asked.ends), Budget(asked.budget_s), list[ScannedCase]()
     for at, (card, case) in enumerate(sorted(first.items())):
         one = replace(asked, case=case, budget_s=whole.left_s / (len(first) - at))
