@@ -404,7 +404,7 @@ class _Functions:
     def _call(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         head = (getattr(function, "__doc__", None) or "").partition("\n")[0]
         made: dict[str, Any] = {}
-        with suppress(SyntaxError):  # a default that is no Python, such as <object at 0x7f>
+        with suppress(Exception):  # a default that is no Python, such as <object at 0x7f>, or an unknown name's
             if ") -> " in head:
                 exec(f"from __future__ import annotations\ndef {head}: ...", made)  # noqa: S102 - by who wrote the library
         try:
