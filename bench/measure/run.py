@@ -7,6 +7,7 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -219,7 +220,10 @@ def bench(
         with lock.device(machine.device.uuid):
             timed_record = paired.run(plan, skeleton, output, undecided, asked.resume, workers, notice)
             screen = Console(stderr=True)
-            (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(percentiles(timed_record))
+            with suppress(OSError):  # as say has it
+                (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(
+                    percentiles(timed_record)
+                )
             notice.heed()
             timed_record = with_accuracy(timed_record, about, chosen, seed, workers)
         record.write(timed_record, output)

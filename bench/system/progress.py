@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from kernelgate.bench.core.errors import one_line
 
@@ -24,7 +24,8 @@ def say(message: str) -> None:
     """One line for the person who waits; standard output stays free for results."""
     from rich.console import Console  # a worker does without
 
-    Console(stderr=True, highlight=False, soft_wrap=True, markup=False).print(inert(message))
+    with suppress(OSError):  # such as a full disk: what is done counts for more than what is said of it
+        Console(stderr=True, highlight=False, soft_wrap=True, markup=False).print(inert(message))
 
 
 def inert(text: str, variables: Mapping[str, str] = os.environ) -> str:

@@ -106,7 +106,15 @@ def main() -> None:
     open_descriptors()
     take_any_character()
     exit_codes.stop_on_signals()
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        # What could not be written is not tried again when the interpreter ends, which would end with 120.
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    sys.exit(code)
 
 
 def open_descriptors() -> None:
@@ -114,6 +122,9 @@ def open_descriptors() -> None:
     while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(handle, True)
     os.close(handle)
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r+"))  # noqa: PTH123, SIM115
 
 
 def take_any_character() -> None:
@@ -145,8 +156,7 @@ def run(arguments: list[str]) -> int:
     try:
         require_memory()
         code = cli.main(arguments, prog_name="kernelgate", standalone_mode=False, auto_envvar_prefix="KERNELGATE")
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except (Exception, SystemExit, KeyboardInterrupt) as error:
         return _ended(error, arguments)
     return code if isinstance(code, int) else 0
@@ -165,10 +175,6 @@ def _ended(error: BaseException, arguments: list[str]) -> int:
             untrusted_artifact.note(error, next(word for word in arguments if word != "step"))
         except OutputError as unwritten:
             _say(f"kernelgate: no note of this failure: {unwritten}")
-    if code in (exit_codes.CLOSED_PIPE, exit_codes.INPUT_OUTPUT):
-        # What could not be written is not tried again when the interpreter ends, which would complain, too.
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
 

@@ -65,7 +65,7 @@ def compare(records: tuple[Path, ...], baseline: Path | None, rules: Policy, det
         if baseline is None and len(records) == len(read) == 2 and is_of(read[0][1], read[1][1]):
             stored, run = (str(path) for path, _ in read)
             told = shell("kernelgate", "compare", run, "--baseline", stored)
-            click.echo(f"Each file was judged by itself. Head against head: {told}", err=True)
+            progress.say(f"Each file was judged by itself. Head against head: {told}")
 
     code = judging.worst_exit_code([code for _, code in reports])
     return Answered("\n".join(judging.as_json(verdict) for verdict, _ in found), show, code)

@@ -16,7 +16,7 @@ from kernelgate.bench.measure import machine
 from kernelgate.bench.measure.doctor import examine
 from kernelgate.bench.measure.machine import MachineCheck
 from kernelgate.bench.record import Device
-from kernelgate.bench.system import git, interpreter
+from kernelgate.bench.system import git, interpreter, progress
 from kernelgate.ci.commands import options
 from kernelgate.ci.commands.options import (
     AT_LEAST_0,
@@ -175,7 +175,7 @@ def _answered(result: LocalResult, out: Path, details: bool, code: int) -> Answe
 
     def show() -> None:
         render.show(result.report, sys.stdout, details)
-        click.echo(f"Written: {', '.join(made)}", err=True)
+        progress.say(f"Written: {', '.join(made)}")
 
     return Answered(told, show, code, files)
 

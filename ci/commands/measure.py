@@ -324,6 +324,6 @@ def resources(sides: AskedSides, run: Path | None, rules: Policy, tile: str | No
     added = measuring.added(run, compiled, lambda old: {"builds": measuring.with_builds(old.builds, builds)})
     findings = static.judge(builds, rules.static)
     for finding in findings:
-        click.echo(str(finding), err=True)
+        progress.say(str(finding))
     failed = any(finding.blocks for finding in findings)
     return Answered(CompilerFacts(builds, findings), static.to_text(builds), int(failed), added)

@@ -11,7 +11,7 @@ import click
 
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import cards
-from kernelgate.bench.system import git
+from kernelgate.bench.system import git, progress
 from kernelgate.ci.commands.options import OUTPUT_FOLDER, Answered, answers, from_cards, shown, with_rules
 from kernelgate.ci.commands.options import seed as seed_option
 from kernelgate.ci.document import render
@@ -62,7 +62,7 @@ def scan(since: str, budget: str, from_cards: Path | None, rules: Policy, out: P
 
     def show() -> None:
         render.show(report, sys.stdout)
-        click.echo(f"Written: {', '.join(map(str, files))}", err=True)
+        progress.say(f"Written: {', '.join(map(str, files))}")
 
     return Answered(found, show, found.exit_code, files)
 

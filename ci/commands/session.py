@@ -69,7 +69,7 @@ class SessionAtHand:
             return Answered(made, "\n".join(lines), code)
 
         def show_next() -> None:
-            click.echo(f"Next, because {now.next.why}:", err=True)
+            progress.say(f"Next, because {now.next.why}:")
             click.echo("\n".join(now.next.commands))
 
         return Answered(made, show_next, STOP if now.stop else code)
@@ -176,7 +176,7 @@ def try_(work: SessionAtHand, **asked: object) -> Answered:
     """
     now = state_of(work.session.events, work.rules, folder.now())
     if now.stop:
-        click.echo(f"stop: {now.stop_reason}: {now.next.command}", err=True)
+        progress.say(f"stop: {now.stop_reason}: {now.next.command}")
         return work.answer((), code=STOP)
     change = TriedChange.model_validate(asked)
     event = trying.run(work.session, work.root, work.rules, change)

@@ -42,10 +42,11 @@ def closed(*descriptors: int) -> Callable[[], None]:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("which", [(2,), (0, 2), (0, 1, 2)], ids=["stderr", "stdin and stderr", "all"])
+@pytest.mark.parametrize("which", [(1,), (2,), (0, 2), (0, 1, 2)], ids=["stdout", "stderr", "stdin and stderr", "all"])
 def test_closed_descriptors_change_no_exit_code(which: tuple[int, ...]) -> None:
     code, out, _ = ended("decide", "0.8", "1.0", before=closed(*which))
     assert (code, bool(out)) == (0, 1 not in which)
+    assert ended("report", str(RECORD), before=closed(*which))[0] == 0
     assert ended("compare", "no-such-file.json", before=closed(*which))[0] == 3
 
 

@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[3]
 WITH_VERBS = """
 import sys, time
 import click
+from kernelgate.bench.system import progress
 from kernelgate.ci.commands import cli
 
 @cli.cli.command()
@@ -36,6 +37,11 @@ def fails():
     raise ZeroDivisionError("by {}\\nand more")
 
 @cli.cli.command()
+def tells():
+    progress.say("more follows")
+    click.echo("done")
+
+@cli.cli.command()
 def speaks():
     click.echo("1 µs ± 2 × 3")
 
@@ -44,7 +50,7 @@ cli.main()
 
 
 def kernelgate(*words: str, **more: object) -> subprocess.Popen[str]:
-    """A process with three verbs more, which fail as no other does."""
+    """A process with four verbs more, which fail as no other does."""
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT, **more}
     return subprocess.Popen([sys.executable, "-c", WITH_VERBS, *words], **given)  # type: ignore[call-overload, no-any-return]
 
@@ -59,6 +65,13 @@ def test_a_full_disk_is_no_regression() -> None:
     with Path("/dev/full").open("w") as full:
         code, _, said = ended("speaks", stdout=full)
     assert (code, said) == (74, "kernelgate: the output cannot be written: no space left on device\n")
+
+
+def test_a_log_without_room_hides_no_exit_code() -> None:
+    with Path("/dev/full").open("w") as full:
+        assert ended("fails", stderr=full)[:2] == (70, "")
+        assert ended("tells", stderr=full)[:2] == (0, "done\n")
+    assert ended("tells") == (0, "done\n", "more follows\n")
 
 
 def test_a_reader_that_is_gone_hears_nothing_more() -> None:
