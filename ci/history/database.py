@@ -28,7 +28,8 @@ CONNECT_S, STATEMENT_S = 10, 600
 # ---- its tables: whoever changes them raises REVISION ----------------------------------------------------------------
 
 DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR", "SQLITE_SCHEMA", "SQLITE_FORMAT", "SQLITE_MISMATCH")
-NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")
+UNWRITABLE = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")
+"""An index that is opened to be written to, by SQLite's names of errors."""
 REVISION = "0010"
 METADATA = MetaData()
 NAMES = ("repository", "card", "case", "gpu")
@@ -143,6 +144,12 @@ class HistoryIndexError(KernelgateError):
     """The index cannot be opened, read or written."""
 
 
+class UnwritableIndexError(HistoryIndexError):
+    """There is no room for the index where it is, or nothing may be written."""
+
+    exit_code = OutputError.exit_code
+
+
 class BrokenIndexError(HistoryIndexError):
     """What is there is no index, or a damaged one."""
 
@@ -153,6 +160,7 @@ class Database:
 
     name: str
     engine: sa.Engine
+    to_write: bool = False
 
 
 def at(where: str | Path, renew: bool = False, make: bool = True) -> Database:
@@ -230,7 +238,7 @@ def _opened(where: str | Path, make: bool) -> Database:
         if make:
             sa.event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA journal_mode=WAL").close())
         sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
-        return Database(str(where), engine)
+        return Database(str(where), engine, make)
     try:
         url = make_url(where)
     except (exc.ArgumentError, ValueError):  # such as a port that is no number
@@ -241,7 +249,7 @@ def _opened(where: str | Path, make: bool) -> Database:
     engine = sa.create_engine(url.set(drivername="postgresql+psycopg"), connect_args={"connect_timeout": CONNECT_S})
     limits = f"SET lock_timeout = '{WAIT_S}s'; SET statement_timeout = '{STATEMENT_S}s'"
     sa.event.listen(engine, "connect", lambda raw, _: (raw.execute(limits), raw.commit()))
-    return Database(name, engine)
+    return Database(name, engine, make)
 
 
 def _file(path: Path) -> URL:
@@ -292,7 +300,7 @@ def _faults(database: Database) -> Iterator[None]:
         elif sqlite.startswith(DAMAGE) or postgres.startswith("42"):
             said = f"the index {database.name} is damaged ({reason}): `kernelgate history rebuild` makes it anew"
             raise BrokenIndexError(said) from None
-        found = HistoryIndexError(f"the index {database.name}: {reason}")
-        if sqlite.startswith(NO_ROOM):
-            found.exit_code = OutputError.exit_code
-        raise found from None
+        elif database.to_write and (sqlite.startswith(UNWRITABLE) or postgres.startswith(("25006", "53100"))):
+            said = f"the index {database.name} cannot be written: {reason}; make room there, or name another --database"
+            raise UnwritableIndexError(said) from None
+        raise HistoryIndexError(f"the index {database.name}: {reason}") from None

@@ -28,6 +28,7 @@ from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.history.store import StoreError
 from kernelgate.ci.lab import log
 from kernelgate.ci.lab.log import Closed, Event
+from tests import disks
 from tests.ci.history.conftest import QUICK
 from tests.ci.history.entries import HEAD, a_record, an_entry, as_file, contents, counted, put, read, write
 from tests.ci.lab import session_events as made
@@ -207,6 +208,13 @@ def test_postgres_does_as_sqlite_does(postgres: str, tmp_path: Path) -> None:
     many_writers_lose_nothing(there.database, postgres)
     for one in (here, there):
         one.database.engine.dispose()
+
+
+def test_an_index_without_room_is_no_damaged_one(tmp_path: Path) -> None:
+    with disks.full(), pytest.raises(HistoryIndexError, match=r"index\.sqlite cannot be written: ") as error:
+        database.at(tmp_path / "index.sqlite")
+    assert error.value.exit_code == 74
+    database.at(tmp_path / "index.sqlite").engine.dispose()
 
 
 def test_a_password_is_never_said() -> None:
