@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from kernelgate.bench.core.errors import KernelgateError
@@ -56,7 +56,7 @@ def device(uuid: str | None, wait_s: float = WAIT_S) -> Iterator[None]:
         with ticket(queue) as mine:
             _wait(handle, uuid, wait_s, mine)
         os.ftruncate(handle, 0)
-        note = {"pid": os.getpid(), "since": datetime.now().astimezone().isoformat(timespec="seconds")}
+        note = {"pid": os.getpid(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
         os.pwrite(handle, json.dumps(note).encode(), 0)
         _log_holding(-1)
         begun = time.monotonic()
@@ -205,7 +205,7 @@ def _holder(handle: int) -> str:
 def _held_s(handle: int) -> float | None:
     try:
         since = datetime.fromisoformat(json.loads(os.pread(handle, 1000, 0))["since"])
-        return (datetime.now().astimezone() - since).total_seconds()
+        return (datetime.now(UTC) - since).total_seconds()
     except (ValueError, KeyError, TypeError):
         return None
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -179,6 +180,15 @@ def test_waiting_is_counted_apart_from_work() -> None:
 
 def test_a_uuid_cannot_leave_the_folder() -> None:
     assert lock.path("../../etc/passwd").parent == Path(tempfile.gettempdir())
+
+
+def test_a_time_zone_that_is_none_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "XXX+99:99:99")
+        time.tzset()
+        with lock.device(None):
+            pass
+    time.tzset()
 
 
 def test_a_folder_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
