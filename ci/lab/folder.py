@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from kernelgate.bench.core import files
 from kernelgate.bench.core.documentation import page
-from kernelgate.bench.core.errors import KernelgateError, OutputError, UsageError, faults, first_line
+from kernelgate.bench.core.errors import KernelgateError, OutputError, UsageError, faults
 from kernelgate.bench.system import lock
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.lab.log import EVENT, FILE, Closed, Event, Opened, line
@@ -100,8 +100,9 @@ def append(folder: Path, *events: Event) -> None:
     whole = not path.exists() or path.read_bytes()[-1:] in (b"", b"\n")
     try:
         data = "".join(map(line, events)).encode()
-    except ValueError as error:
-        raise SessionError(f"{where}: it is no text: {first_line(error)}") from None
+    except ValueError:
+        why = "it is no text: it holds bytes that are no UTF-8, as in a locale without UTF-8 (LC_ALL=C.UTF-8 has it)"
+        raise SessionError(f"{where}: {why}") from None
     files.append(path, data if whole else b"\n" + data, lambda read: _events(read.decode(), where))
 
 
