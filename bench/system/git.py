@@ -37,8 +37,9 @@ DEFAULT_BRANCHES = (
 
 
 def root(path: Path) -> Path:
-    """The checkout that the folder is in; the folder itself where that is none of git's."""
-    return toplevel(path) or path
+    """The checkout that the folder is in, also where git is missing or refuses it; outside of one the folder itself."""
+    above = (one for one in (path.absolute(), *path.absolute().parents) if (one / ".git").exists())
+    return toplevel(path) or next(above, path)
 
 
 def toplevel(path: Path) -> Path | None:

@@ -36,6 +36,7 @@ def _said(_: click.Context, asked: click.Parameter, text: str) -> str:
 def checkout() -> Path:
     root = git.toplevel(Path.cwd())
     if root is None:
+        git.is_shallow(Path.cwd())  # which says why git cannot read what is here
         raise UsageError("a session needs a git checkout: it keeps each state that is measured")
     return root
 

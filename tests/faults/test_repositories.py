@@ -14,6 +14,7 @@ from kernelgate.bench.build.sources import Extension
 from kernelgate.bench.core.errors import BuildError, KernelgateError
 from kernelgate.bench.kernel import commit as commits
 from kernelgate.bench.system import git as subject
+from kernelgate.ci.commands import session
 from tests.miniature import commit, git, repository, write
 
 CARD = ".ci/kernels/scale.py"
@@ -215,6 +216,18 @@ def test_gits_advice_on_a_repository_of_somebody_else_is_whole(tmp_path: Path, m
             ask(repo)
         assert f"git config --global --add safe.directory {repo}" in str(raised.value)
         assert "\n" not in str(raised.value)
+    monkeypatch.chdir(repo / "csrc")
+    with pytest.raises(KernelgateError, match=r"safe\.directory"):
+        session.checkout()
+
+
+def test_a_checkout_that_git_does_not_read_is_found_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo = repository(tmp_path / "repo", SOURCES)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert subject.root(repo / "csrc") == repo
+    assert subject.root(tmp_path) == tmp_path
 
 
 def test_a_commit_whose_object_is_lost_is_said_by_git(tmp_path: Path) -> None:
