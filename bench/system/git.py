@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -47,6 +48,10 @@ def toplevel(path: Path) -> Path | None:
     if shutil.which("git") is None:
         return None
     found = _answer(path, "rev-parse", "--show-toplevel")
+    if found is not None and not os.path.isdir(found):  # noqa: PTH112 (which takes any text)
+        raise KernelgateError(
+            f"`git rev-parse --show-toplevel` in {path} names no folder, but {found[:80]!r}: mend git"
+        )
     return None if found is None else Path(found)
 
 
@@ -329,6 +334,10 @@ def _git(
         raise KernelgateError(f"{repo} does not exist: name the folder of a git checkout") from None
     except NotADirectoryError:
         raise KernelgateError(f"{repo} is not a folder: name the folder of a git checkout") from None
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.ENOEXEC):
+            raise
+        raise KernelgateError(f"git cannot be run in {repo}: {error.strerror}") from None
 
 
 # ---- Snapshots: all changes of files that git follows, and new files below given paths, under refs/kernelgate/ -------

@@ -16,6 +16,7 @@ from kernelgate.bench.kernel import commit as commits
 from kernelgate.bench.system import git as subject
 from kernelgate.ci.commands import session
 from tests.miniature import commit, git, repository, write
+from tests.processes import program
 
 CARD = ".ci/kernels/scale.py"
 SOURCES = {
@@ -228,6 +229,26 @@ def test_a_checkout_that_git_does_not_read_is_found_all_the_same(
     monkeypatch.setenv("PATH", str(tmp_path))
     assert subject.root(repo / "csrc") == repo
     assert subject.root(tmp_path) == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("exit 0", "names no folder, but ''"),
+        (r"printf 'a\0b\377\n'", r"names no folder, but 'a\\x00b\\udcff'"),
+        ("", "git cannot be run in .*: Exec format error"),
+    ],
+    ids=["says nothing", "says anything", "is no program"],
+)
+def test_a_git_that_is_none_is_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, said: str
+) -> None:
+    program(tmp_path / "bin" / "git", body)
+    if not body:
+        (tmp_path / "bin" / "git").write_bytes(bytes(9))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(KernelgateError, match=said):
+        subject.root(tmp_path)
 
 
 def test_a_commit_whose_object_is_lost_is_said_by_git(tmp_path: Path) -> None:
