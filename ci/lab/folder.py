@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -123,13 +124,17 @@ def create(root: Path, opened: Opened) -> Session:
     folder = root / FOLDER / opened.name
     try:
         folder.mkdir(parents=True)
-        (folder / WORK).mkdir()
-        files.write(folder / ".gitignore", f"{WORK}/\n")
     except FileExistsError:
         raise UsageError(f"there is a session {opened.name} already, in {folder}: choose another --name") from None
     except OSError as error:
         raise OutputError(f"{folder} cannot be made: {(error.strerror or '').lower()}") from None
-    append(folder, opened)
+    try:
+        files.try_folder(folder / WORK)
+        files.write(folder / ".gitignore", f"{WORK}/\n")
+        append(folder, opened)
+    except BaseException:  # nobody's session takes the name
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     return read(folder)
 
 

@@ -8,9 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.core.errors import OutputError, UsageError
 from kernelgate.ci.lab import advice, folder, log
 from kernelgate.ci.lab.log import Closed, Event, SessionCost, SessionNote
+from tests import disks
 from tests.ci.lab import session_events as made
 
 
@@ -86,6 +87,12 @@ def test_the_session_that_is_open_needs_no_name(tmp_path: Path) -> None:
     for name, why in (("first", "is closed"), ("told", "was recorded from a document")):
         with pytest.raises(UsageError, match=f"{name} {why}"):
             folder.still_open(tmp_path, name)
+
+
+def test_a_session_that_finds_no_room_takes_no_name(tmp_path: Path) -> None:
+    with disks.full(), pytest.raises(OutputError, match="cannot be written: "):
+        folder.create(tmp_path, made.opened())
+    assert folder.create(tmp_path, made.opened()).is_open
 
 
 def test_names(tmp_path: Path) -> None:
