@@ -7,6 +7,7 @@ listing them takes a fraction of a second.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -171,6 +172,8 @@ def read(
     read without it. Raises KernelgateError where one hangs, or the process is killed from outside."""
     if not folder.is_dir():
         return Cards(folder, ())
+    if not os.access(folder, os.R_OK | os.X_OK):  # in which pathlib finds nothing
+        raise KernelgateError(f"{folder} cannot be read: permission denied")
     asked = CardQuestions(folder=folder, cases=dict(more or {}), tiles=tuple(map(dict, tiles)))
     held = [path for path in sorted(folder.rglob("*.py")) if path.is_file()]
     contents = [(str(path.relative_to(folder)), path.read_bytes()) for path in held]

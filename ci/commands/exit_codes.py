@@ -7,7 +7,9 @@ is to blame: a regression, a wrong result, or what does not compile.
 from __future__ import annotations
 
 import errno
+import os
 import signal
+from pathlib import Path
 from types import FrameType
 
 import click
@@ -74,8 +76,17 @@ def of_error(error: BaseException) -> tuple[int, str]:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 0, ""
     if isinstance(error, OSError) and error.errno is not None:
-        return INPUT_OUTPUT, f"kernelgate: {_of_file(error)}"
+        code = KernelgateError.exit_code if _is_unreadable(error) else INPUT_OUTPUT
+        return code, f"kernelgate: {_of_file(error)}"
     return UNEXPECTED, f"kernelgate: {unexpected(error)}"
+
+
+def _is_unreadable(error: OSError) -> bool:
+    """Of a file that is read: what is written raises OutputError, or is missing in a folder that can be looked into."""
+    if error.errno != errno.EACCES or not isinstance(error.filename, str):
+        return error.errno == errno.ENAMETOOLONG
+    path = Path(error.filename)
+    return not os.access(path, os.R_OK) and (os.access(path, os.F_OK) or not os.access(path.parent, os.X_OK))
 
 
 def _of_file(error: OSError) -> str:

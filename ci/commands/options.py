@@ -31,7 +31,7 @@ class OutputPath(click.Path):
     """A place that a command leaves something at: tried while the command line is read, before anything is done."""
 
     def __init__(self, is_folder: bool = False) -> None:
-        super().__init__(path_type=Path)
+        super().__init__(readable=False, path_type=Path)
         self.is_folder = is_folder
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -62,7 +62,7 @@ class ShardNumber(click.ParamType[tuple[int, int]]):
         return number, of
 
 
-PATH = click.Path(path_type=Path)
+PATH = click.Path(readable=False, path_type=Path)  # whoever reads it says what is wrong, with 3
 SHARD = ShardNumber()
 OUTPUT, OUTPUT_FOLDER = OutputPath(), OutputPath(is_folder=True)
 MORE_THAN_0, AT_LEAST_0 = FiniteNumber(min=0, min_open=True), FiniteNumber(min=0)
@@ -73,7 +73,7 @@ seed = click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="The rando
 from_cards = click.option(
     "--cards",
     "from_cards",
-    type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
+    type=click.Path(exists=True, file_okay=False, readable=False, resolve_path=True, path_type=Path),
     help="Take all commits' cards from this folder, not from .ci/kernels. They decide here alone.",
 )
 PYTHON = click.Path(exists=True, dir_okay=False, path_type=Path)

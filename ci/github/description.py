@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.document import escape
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.claims import BOX, BULLET, FILLER, Claim, plain, read_claims
@@ -201,12 +201,12 @@ def tell(step: Step, described: Description) -> None:
 
 def of_file_or_event(step: Step, rules: Template, body: Path | None) -> Description:
     """What stands in the file, else in the event's pull request; what a measurement can supply is left to it. Raises
-    UsageError for a file that cannot be read."""
+    KernelgateError for a file that cannot be read."""
     if body:
         try:
             return describe(files.content(body).decode(errors="replace"), rules).filled_by(SUPPLIES)
         except OSError as error:
-            raise UsageError(f"{body}: the description cannot be read: {error.strerror}") from None
+            raise KernelgateError(f"{body}: the description cannot be read: {error.strerror}") from None
     pull = step.event().pull_request
     if pull is None:
         return Description((), (), (), "the event is of no pull request")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,9 +16,11 @@ import pytest
 
 from kernelgate.bench.core.errors import BuildError, KernelgateError, UsageError
 from kernelgate.ci.commands import exit_codes
+from tests import miniature
 from tests.called import EndsWith
 
 ROOT = Path(__file__).parents[3]
+RECORD = ROOT / "tests" / "data" / "comparisons" / "identical.json"
 WITH_VERBS = """
 import sys, time
 import click
@@ -112,6 +115,32 @@ def test_a_folder_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(gone)
     gone.rmdir()
     assert ends_with(74, "cards").err == "kernelgate: the current folder no longer exists\n"
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="root needs setpriv to lose its right to read all")
+def test_what_may_not_be_read_is_no_output_that_failed(tmp_path: Path) -> None:
+    """Nor are its options called wrongly, nor is it empty."""
+    bare = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all") if os.geteuid() == 0 else ()
+    made = miniature.write(tmp_path, {"kernels/scale.py": miniature.SCALE_CARD, "run.json": "{}"})
+    folder, file = made / "kernels", made / "kernels" / "scale.py"
+
+    def said(*words: object) -> tuple[int, str]:
+        command = [*bare, sys.executable, "-m", "kernelgate.ci.commands.cli", *map(str, words)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr
+
+    cards_, outcomes = ("cards", "--list", "--cards", folder), ("outcomes", "--sessions", folder / "sessions")
+    assert said(*cards_)[0] == 0
+    (made / "run.json").chmod(0)
+    assert said("report", made / "run.json") == (3, f"kernelgate: {made}/run.json: cannot be read: Permission denied\n")
+    file.chmod(0)
+    assert said(*cards_) == (3, f"kernelgate: {file}: permission denied\n")
+    folder.chmod(0)
+    assert said(*cards_) == (3, f"kernelgate: {folder} cannot be read: permission denied\n")
+    assert said(*outcomes) == (3, f"kernelgate: {folder}/sessions: permission denied\n")
+    folder.chmod(0o500)
+    assert said("report", RECORD, "-o", folder / "comment.md")[0] == 74
+    folder.chmod(0o700)
 
 
 @pytest.mark.parametrize(
