@@ -56,6 +56,10 @@ def of_error(error: BaseException) -> tuple[int, str]:
     """The exit code, and what to say; nothing where the reader has gone away."""
     if isinstance(error, click.Abort | KeyboardInterrupt):
         cause = error.__cause__ or error
+        if isinstance(
+            cause, EOFError
+        ):  # which click takes for an end of what is typed: a compiled file may be cut short
+            return UNEXPECTED, f"kernelgate: {unexpected(cause)}"
         number = cause.number if isinstance(cause, StoppedError) else signal.SIGINT
         said = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
         return 128 + number, f"kernelgate: {said}"
@@ -90,8 +94,10 @@ def _is_unreadable(error: OSError) -> bool:
 
 
 def _of_file(error: OSError) -> str:
-    why = (error.strerror or errno.errorcode.get(error.errno or 0, "an error")).lower()
+    why = error.strerror or errno.errorcode.get(error.errno or 0, "an error")
+    why = f"{why[:1].lower()}{why[1:]}"
     if error.filename:
         return f"{error.filename}: {why}"
-    gone = error.errno == errno.ENOENT
-    return "the current folder no longer exists" if gone else f"the output cannot be written: {why}"
+    if error.errno != errno.ENOENT:
+        return f"the output cannot be written: {why}"
+    return f"{why}: make room in one, or set TMPDIR" if "temporary" in why else "the current folder no longer exists"
