@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -121,10 +122,18 @@ def remove(store: Store, kind: Kind, name: str) -> None:
 def names(store: Store, kind: Kind, beginning: str = "") -> list[str]:
     """Of everything of this kind, of which the name begins so. What a killed writer left half done has none."""
     found: list[str] = []
+    folder = f"{store.root}/{kind}/{beginning[:2]}"
     with suppress(FileNotFoundError), _faults(store):
-        found = store.system.find(f"{store.root}/{kind}/{beginning[:2]}")
+        if store.folder:  # fsspec leaves out folders that cannot be read
+            found = [f"{at}/{file}" for at, _, inside in os.walk(folder, onerror=_refuse) for file in inside]
+        else:
+            found = store.system.find(folder)
     files_ = (str(path).rpartition("/")[2] for path in found)
     return [file.removesuffix(SUFFIX) for file in files_ if file.startswith(beginning) and file.endswith(SUFFIX)]
+
+
+def _refuse(error: OSError) -> None:
+    raise error
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import random
 import subprocess
 import sys
@@ -242,6 +244,22 @@ def test_what_is_kept_comes_back_and_is_kept_once(kept: store.Store) -> None:
     assert store.get(kept, "records", NAME) == DATA
     assert list(store.names(kept, "records")) == [NAME]
     assert list(store.names(kept, "events")) == []
+
+
+def test_a_store_that_cannot_be_looked_into_is_not_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = store.at(str(tmp_path))
+    store.put(kept, "records", NAME, DATA)
+    scan = os.scandir
+
+    def refused(folder: str) -> object:
+        if f"/records/{NAME[:2]}" in str(folder):
+            raise PermissionError(errno.EACCES, "Permission denied", folder)
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(store.StoreError, match=r"cannot be read: .*Permission denied"):
+        store.names(kept, "records")
+    assert store.names(kept, "events") == []
 
 
 @pytest.mark.parametrize("fault", ["cut short", "another content", "not compressed", "empty"])
