@@ -54,6 +54,8 @@ def stop_on_signals() -> None:
 
 def of_error(error: BaseException) -> tuple[int, str]:
     """The exit code, and what to say; nothing where the reader has gone away."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:  # of mcp, whose client has gone
+        error = error.exceptions[0]
     if isinstance(error, click.Abort | KeyboardInterrupt):
         cause = error.__cause__ or error
         if isinstance(

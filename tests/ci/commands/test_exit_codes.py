@@ -168,6 +168,7 @@ def test_what_may_not_be_read_is_no_output_that_failed(tmp_path: Path) -> None:
             74,
             "kernelgate: no usable temporary directory found in ['/Tmp']: make room in one, or set TMPDIR",
         ),
+        (ExceptionGroup("of tasks", [ExceptionGroup("of one", [BrokenPipeError()])]), 141, ""),
         (KeyboardInterrupt(), 130, "kernelgate: interrupted"),
         (SystemExit(0), 0, ""),
     ],
