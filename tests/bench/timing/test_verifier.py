@@ -247,6 +247,19 @@ def test_what_the_call_before_has_written_is_no_result(case: VerifiedCase) -> No
     assert case.turn(nothing, 20) == 5
 
 
+@pytest.mark.parametrize("body", [ROWS, SUM])
+def test_where_both_sides_read_the_same_inputs_neither_finds_what_the_other_wrote(tmp_path: Path, body: str) -> None:
+    """As the witness's two processes do in turn: what is right stands in memory that both of them map."""
+    with verified.opened(verified.write(tmp_path, body), {**AXES, "N": 200}, fresh_calls=4) as case:
+        for inputs in ("new", "again"):  # as of base, then of head
+            planned = case.plan(4, "new" if inputs == "new" else "again")
+            for slot in planned.slots:
+                assert all(bool(out.isnan().all()) for out in case.outs(slot).values()), inputs
+            for number, (window, slot) in enumerate(pairs(planned)):
+                case.work(case.given(window, slot), case.outs(slot), number)
+            assert case.check(("head",) * 4) == 0
+
+
 def test_poison_comes_to_each_byte_in_the_end(tmp_path: Path) -> None:
     with verified.opened(verified.write(tmp_path, ROWS), {**AXES, "N": 200}) as case:
         reached = torch.zeros(6 * 200 * 4, dtype=torch.bool)
