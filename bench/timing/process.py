@@ -444,8 +444,8 @@ def _alone(
         alone.hold_for_queue(one.sides[0])
     empty_us = alone.empty_us(pairs)
     for _ in range(BATCHES[setup.device]):
-        setup.end_left()
         for at, (team, one) in enumerate(rng.sample(pairs, len(pairs))):
+            setup.end_left()  # what one side has left would slow the other one
             sample = alone.batch(team, one, calls, "again" if at > 0 and len(teams) == 1 else "new")
             if setup.device == "cuda" and alone.hold_for_queue(sample.side):
                 # The device waited for the host: once more.

@@ -449,6 +449,7 @@ def test_a_witness_times_each_side_between_clocks_that_agree(on_gpu: bool, monke
     assert all(heard[at + 2] == (heard[at + 1][0], "rests") for at in plans), "nobody runs while inputs are drawn"
     made = [one for one in heard if one[0] in ("base", "head") and one[1] != "rests"]
     count = 8 if on_gpu else 5
+    assert [heard[at - 1] for at in plans[-2 * count :]] == [("left", "ended")] * 2 * count, "before either side"
     empty = made[: -2 * count][-6:]
     assert empty == [("base", 0, hold_us), ("head", 0, hold_us)] * 3, "what a batch takes without calls"
     assert sorted(made[-2 * count :]) == [("base", 20, hold_us)] * count + [("head", 20, hold_us)] * count
