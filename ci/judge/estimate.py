@@ -215,8 +215,12 @@ def typical_times(case: Evidence, change: float) -> tuple[float, float]:
     return math.exp(middle - change / 2), math.exp(middle + change / 2)
 
 
-def of_record(record: RunRecord, policy: Policy, history: History = NO_HISTORY) -> list[Evidence]:
-    """The evidence of each compared case; what speaks against all of a case's times comes first in its findings."""
+def of_record(record: RunRecord, policy: Policy, history: History = NO_HISTORY, whole: bool = True) -> list[Evidence]:
+    """The evidence of each compared case; what speaks against all of a case's times comes first in its findings.
+
+    `whole`: whether nothing is added to the record, so that a witness that it was to have and has not says nothing.
+    """
+    lacks = whole and record.expected is not None and "witness" in record.expected.checks
     wrong, seen = correctness.wrong_outputs(record, "base"), witness.log_ratios(record)
     device = record.environment.device
     tolerated = witness.tolerance(device)
@@ -234,6 +238,9 @@ def of_record(record: RunRecord, policy: Policy, history: History = NO_HISTORY) 
             alone = witness.apart(seen[case.key], case.base, case.head, tolerated)
             odd = witness.contradiction(pooled, case.paired, alone, policy.certainty.alpha / family, tolerated)
             odd = odd or witness.unconfirmed(pooled, alone, policy.gates)
+            against += [odd] if odd else []
+        elif pooled and lacks and case.key.card not in same:
+            odd = witness.unconfirmed(pooled, None, policy.gates)
             against += [odd] if odd else []
         if pooled:
             against += witness.reachable(record, pooled.change)

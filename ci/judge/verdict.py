@@ -263,7 +263,7 @@ def undecided(record: RunRecord, policy: Policy, history: History = NO_HISTORY) 
     if unfit(record):
         return frozenset()
     policy = _of_family(record, policy)
-    evidences = estimate.of_record(record, policy, history)
+    evidences = estimate.of_record(record, policy, history, whole=False)
     claimed = claims(evidences, policy)
     few, many = policy.processes.minimum, policy.processes.limit
     lacking = geomean.unconfirmed(evidences, claimed, policy)

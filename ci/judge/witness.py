@@ -112,18 +112,22 @@ def contradiction(compared: Pooled, paired: bool, alone: Pooled, alpha: float, t
     return Finding(CONTRADICTS, f"{together}; {apart}: something in the process changes what is measured", True)
 
 
-def unconfirmed(compared: Pooled, alone: Pooled, gates: Gates) -> Finding | None:
-    """What keeps an improvement open of which the witness does not surely see half: noise or not, it confirms none. A
-    change that the comparison itself does not show is no improvement that a witness would have to confirm."""
+def unconfirmed(compared: Pooled, alone: Pooled | None, gates: Gates) -> Finding | None:
+    """What keeps an improvement open of which the witness does not surely see half: noise or not, it confirms none. Nor
+    does one that a head ended, which is None. A change that the comparison itself does not show is no improvement that
+    a witness would have to confirm."""
     gate = math.log1p(-gates.improvement_pct / 100)
     shown = compared.change <= gate and compared.p() < GATES_P
-    least = alone.change + alone.half_width(2 * MISS)
+    least = alone.change + alone.half_width(2 * MISS) if alone else math.inf
     if not shown or least <= compared.change / 2:
         return None
+    together = f"head is {_size(compared.change, ' than base')}"
+    if alone is None:
+        text = f"{together}, and was not timed alone, in a process of its own: that confirms no improvement"
+        return Finding(UNCONFIRMED, text, True)
     # What is sure of a gain, where that is another word than the gain itself.
     sure = f", and {_size(least)} for sure" if least < 0 else ", but not for sure"
     seen = f"{_size(alone.change)}{sure if alone.change < 0 else ''}"
-    together = f"head is {_size(compared.change, ' than base')}"
     text = f"{together}; timed alone, each in a process of its own, it is {seen}: that confirms no improvement"
     return Finding(UNCONFIRMED, text, True)
 

@@ -165,6 +165,21 @@ def test_a_compared_case_needs_its_witness_where_the_plan_asks_for_one() -> None
     assert lacking(of_norm(), builds=same) == [], "one library needs no witness"
 
 
+def test_a_gain_whose_witness_the_head_has_ended_is_none() -> None:
+    """Such as by an error in that process alone. What is open is measured on as without one, which comes last."""
+
+    def asked(record: RunRecord) -> RunRecord:
+        return record.model_copy(update={"expected": Expected(cases=record.cases, checks=("witness",))})
+
+    ended = asked(made(-30.0))
+    assert [finding.code for finding in only(ended).findings] == [witness.UNCONFIRMED]
+    assert exit_code(judge(ended, POLICY)) == 3
+    assert undecided(ended, POLICY) == undecided(made(-30.0), POLICY) == frozenset()
+    assert only(asked(made(-30.0, alone(-30.0)))).status is Status.IMPROVED
+    assert only(asked(made(30.0))).status is Status.REGRESSED
+    assert only(asked(made(0.0))).status is Status.UNCHANGED
+
+
 def test_processes_that_lie_far_apart_say_that_the_witnesss_may_too() -> None:
     """On a machine that is used for other work, levels differ by process; on a quiet one that adds nothing."""
     ratios, near, far = np.full(8, 0.1), [np.full(9, 100.0), np.full(9, 101.0)], [np.full(9, 100.0), np.full(9, 180.0)]
