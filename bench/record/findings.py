@@ -213,6 +213,8 @@ class FuzzResult(Model):
     def _passes_within_its_limit(self) -> Self:
         if self.passed and self.error_ratio is not None and self.error_ratio > 1:
             raise ValueError(f"it says passed, with an error {self.error_ratio:.3g} times its limit")
+        if self.passed and self.kind not in (None, "refused"):
+            raise ValueError(f"it says passed, and what is wrong: {self.kind}")
         return self
 
 
@@ -268,6 +270,7 @@ class Check(Model):
             raise ValueError(f"it says {self.status}, and {wrong} of its {len(self.results)} results failed")
         if self.results and self.failed is not None and self.failed != wrong:
             raise ValueError(f"it says that {self.failed} failed, and {wrong} of its results did")
+        must_be_unique((f"{one.id} of seed {one.seed}" for one in self.results), "results")
         must_be_unique((f"{one.case}/{one.output}/{one.distribution}" for one in self.accuracies), "accuracies")
         return self
 

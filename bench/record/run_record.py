@@ -36,6 +36,9 @@ from kernelgate.bench.record.subjects import (
     without_nulls,
 )
 
+ROUNDED = 1 + 1e-9
+"""A mean of equal numbers may come out so much larger than they are."""
+
 
 class Telemetry(Model):
     """The device while one case was timed in one process: medians; the hottest temperature."""
@@ -71,6 +74,12 @@ class OutputErrors(Model):
     maximum: NonNegative | None = None
     """Largest |output - oracle|; null where an output was not finite."""
     mean: NonNegative | None = None
+
+    @model_validator(mode="after")
+    def _mean_within_the_maximum(self) -> Self:
+        if self.mean is not None and self.maximum is not None and self.mean > self.maximum * ROUNDED:
+            raise ValueError(f"a mean error of {self.mean:.3g} is above the largest one, {self.maximum:.3g}")
+        return self
 
 
 class Condensed(Model):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Final
 
 from kernelgate.bench.record import (
@@ -15,8 +15,10 @@ from kernelgate.bench.record import (
     Check,
     CheckKind,
     Expected,
+    Role,
     RunRecord,
     TimedCase,
+    TimedProcess,
     Timing,
     timed_cases,
 )
@@ -119,7 +121,6 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
     # Cards of the plan that were judged by the head's own all the same.
     if own := _judged_by_own(record, expected):
         yield (*_listed(own), f" {_were(own)} judged by the card of this pull request, not by that of the plan")
-    timed = timed_cases(record)
     known = cards.known(record)
     gone = sorted({case.card for case in expected.cases} - known) if known and "" not in known else []
     if gone:
@@ -135,7 +136,8 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
             yield from _unwitnessed(record, expected, exempt)
         else:
             yield from _unchecked(record, expected, kind, exempt, by_machine=False)
-    yield from _unverified(record, [case for case in timed if case.case.card not in exempt])
+    checked = timed_cases(record, correctness.CHECKED)
+    yield from _unverified(record, [case for case in checked if case.case.card not in exempt])
     yield from _without_reference(record, expected, exempt, noted=False)
     if record.run.ended not in (None, "complete"):
         yield (f"the run ended early: {record.run.ended}",)
@@ -201,14 +203,16 @@ def _why_not(check: Check | None) -> str:
 
 
 def _unverified(record: RunRecord, timed: Sequence[TimedCase]) -> Iterator[Line]:
-    """The cases that some process timed without comparing outputs of what it timed, or next to none."""
+    """The cases that some process timed without comparing outputs of what it timed, or next to none: a batch of the
+    witness has so many calls that few of them can be a small share."""
 
-    def with_share(below: float) -> list[Case]:
-        return [case.case for case in timed if any(_share(one.timing) <= below for one in case.processes)]
+    def with_share(below: float, roles: Collection[Role]) -> list[Case]:
+        shares = ((case.case, one) for case in timed for one in case.processes if one.role in roles)
+        return list({case.key: case for case, one in shares if _share(one.timing) <= below}.values())
 
-    if silent := with_share(0.0):
+    if silent := with_share(0.0, correctness.CHECKED):
         yield ("the outputs of ", *_named(record, silent), " were not compared in every process")
-    if few := [case for case in with_share(LEAST_COMPARED) if case not in silent]:
+    if few := [case for case in with_share(LEAST_COMPARED, COMPARED) if case not in silent]:
         share = f"{100 * LEAST_COMPARED:g}%"
         yield ("of the calls of ", *_named(record, few), f" less than {share} were compared: they are not verified")
 
@@ -228,17 +232,29 @@ def _contradictions(record: RunRecord, expected: Expected, label: str) -> Iterat
         measured = ", ".join(sorted(filter(None, capabilities)))
         yield ("it was measured on compute capability ", Code(measured), "; the plan asked for ", Code(expected.target))
     for case in timed_cases(record, correctness.CHECKED):
-        for said in chain.from_iterable(_impossible(process.timing) for process in case.processes):
+        for said in chain.from_iterable(map(_impossible, case.processes)):
             yield ("it contradicts itself: of ", Code(case.id), f" {said}")
             return
 
 
-def _impossible(timing: Timing) -> Iterator[str]:
+def _impossible(one: TimedProcess) -> Iterator[str]:
+    timing, process, repeats = one.timing, one.process, one.timing.inner_repeats or 1
+    if process.exit:
+        yield f"a process ended with {process.exit}, and has times"
+    for side in SIDES:
+        times, starts = timing.samples_us.get(side, ()), timing.started_us.get(side, ())
+        if times and process.loaded and side not in process.loaded:
+            yield f"the {side} was timed in a process that had not loaded it"
+        if process.wall_seconds is not None and sum(times) * repeats > process.wall_seconds * 1e6:
+            yield f"calls of the {side} took longer than their process ran"
+        ordered = all(earlier < later for earlier, later in pairwise(starts))
+        if starts and not (ordered and starts[-1] - starts[0] >= sum(times[:-1]) * repeats):
+            yield f"samples of the {side} began before the ones before them had ended"
     every_made = every_repeated = 0
     for side, calls in timing.calls.items():
         if (made := calls.made) is None:
             continue
-        timed, compared = len(timing.samples_us.get(side, ())) * (timing.inner_repeats or 1), calls.compared or 0
+        timed, compared = len(timing.samples_us.get(side, ())) * repeats, calls.compared or 0
         if made < timed:
             yield f"{timed} calls of the {side} were timed, and {made} were made"
         if made < compared:

@@ -16,7 +16,17 @@ from typing import Final
 import numpy as np
 
 from kernelgate.bench.core import dtypes, hardware
-from kernelgate.bench.record import Case, Device, FaultKind, RunRecord, TimedCase, TimedProcess, rates, timed_cases
+from kernelgate.bench.record import (
+    COMPARED,
+    Case,
+    Device,
+    FaultKind,
+    RunRecord,
+    TimedCase,
+    TimedProcess,
+    rates,
+    timed_cases,
+)
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import location, stats
@@ -72,6 +82,8 @@ CHANCE: Final = 1e-12
 """Two processes hold the same stretch of times with no more than this probability, or nothing is said of it."""
 SHORTEST: Final = 12
 """Fewer times in a row say nothing: a pasted process has many more."""
+FEWEST: Final = 4
+"""Of the witness's few batches, so many different times: two of their ratios alike to LOCKSTEP are no coincidence."""
 ASKED: Final = 1000
 LOCKSTEP: Final = 1e-5
 """Head and base that keep their ratio to such a share of it, round by round, were not both timed."""
@@ -414,7 +426,7 @@ def _more_often_slow(logs: Mapping[str, Sequence[Array]], jumping: Mapping[str, 
 
 def duplicated(record: RunRecord) -> str | None:
     """The first times of a case that stand in two processes, or that are the base's times a factor, as a sentence."""
-    cases = timed_cases(record)
+    cases = timed_cases(record, (*COMPARED, "witness"))
     return next((found for case in cases for found in (*_pasted(case), *_in_lockstep(case))), None)
 
 
@@ -422,7 +434,7 @@ def _in_lockstep(case: TimedCase) -> Iterator[str]:
     for process in case.processes:
         base, head = (np.array(process.samples_us.get(side, ())) for side in ("base", "head"))
         # Of few different times, a coarse clock gives the same ratio again and again.
-        if len(base) != len(head) or len(np.unique(base)) < SHORTEST:
+        if len(base) != len(head) or len(np.unique(base)) < (FEWEST if process.role == "witness" else SHORTEST):
             continue
         ratio = head / base
         usual = float(np.median(ratio))

@@ -276,7 +276,73 @@ def shortened(content: dict[str, Any]) -> None:
     fuzzed.update(run=3, results=fuzzed["results"][:3])
 
 
+def told(starts: Callable[[int, float], float], **facts: Any) -> Change:
+    """What processes tell of themselves. `starts`: when a sample began, by its number and its time."""
+
+    def change(content: dict[str, Any]) -> None:
+        for one in content["processes"]:
+            one.update({"exit": 0, "loaded": ["head", "base"], "wall_seconds": 1.0, **facts})
+            for timing in one["timings"]:
+                timing["inner_repeats"] = 3
+                timing["started_us"] = {
+                    side: [starts(number, time) for number, time in enumerate(times)]
+                    for side, times in timing["samples_us"].items()
+                }
+
+    return change
+
+
+def one_after_the_other(number: int, _: float) -> float:
+    return 900.0 * number
+
+
+witness = each(lambda content: content["processes"][-1]["timings"], calls={})
+
+
+def witness_by(made: Callable[[list[float], list[float]], dict[str, list[float]]]) -> Change:
+    """The witness's times from those of the comparison and its own."""
+
+    def change(content: dict[str, Any]) -> None:
+        for first, last in zip(content["processes"][0]["timings"], content["processes"][-1]["timings"], strict=True):
+            last["samples_us"] = made(first["samples_us"], last["samples_us"])
+
+    return change
+
+
+def results(*facts: dict[str, Any]) -> Change:
+    return lambda content: [one.update(new) for one, new in zip(content["checks"][0]["results"], facts, strict=False)]
+
+
 NOT_PASSED: dict[str, tuple[str, tuple[Change, ...]]] = {
+    "times of a process that crashed": (
+        "a process ended with 139, and has times",
+        (told(one_after_the_other, exit=139),),
+    ),
+    "times of a side that was not loaded": (
+        "the base was timed in a process that had not loaded it",
+        (told(one_after_the_other, loaded=["head"]),),
+    ),
+    "times longer than their process": (
+        "took longer than their process ran",
+        (told(one_after_the_other, wall_seconds=0.001),),
+    ),
+    "samples at one moment": (
+        "samples of the base began before the ones before them had ended",
+        (told(lambda *_: 0.0),),
+    ),
+    "samples closer than they take": ("began before the ones before them", (told(lambda number, time: number * time),)),
+    "outputs of the witness omitted": ("the outputs of m512, m1024 were not compared in every", (witness,)),
+    "the witness's base scaled": (
+        "are 0.7 times the base's: not measured",
+        (witness_by(lambda _, own: {"base": own["base"], "head": [0.7 * time for time in own["base"]]}),),
+    ),
+    "the comparison's times as the witness's": (
+        "copied, not measured",
+        (witness_by(lambda paired, own: {side: paired[side][: len(own[side])] for side in ("base", "head")}),),
+    ),
+    "a mean error above the largest": ("refused", (every(errors={"head": {"maximum": 1e-6, "mean": 5.0}}),)),
+    "one fuzz case counted twice": ("refused", (results(*[{"id": "f", "seed": 1}] * 2),)),
+    "fuzz passed with wrong values": ("refused", (results({"kind": "wrong"}),)),
     "fuzz omitted": ("the fuzz check did not run", (without("checks"),)),
     "fuzz skipped": ("the fuzz check did not run", (fuzz(status="skipped", results=[], run=None, failed=None),)),
     "fuzz empty": ("the fuzz check did not run", (fuzz(results=[], run=0),)),
@@ -366,6 +432,11 @@ NOT_PASSED: dict[str, tuple[str, tuple[Change, ...]]] = {
     ),
     "of another schema": ("refused", (lambda content: content.update(schema="kernelgate.run/1"),)),
 }
+
+
+def test_what_processes_tell_of_themselves_passes_where_it_can_be(folder: Path) -> None:
+    found = judged(folder, changed(measured(-0.3), told(one_after_the_other)))
+    assert (found.conclusion, found.labels) == ("success", (IMPROVED,))
 
 
 @pytest.mark.parametrize("attack", NOT_PASSED)

@@ -92,7 +92,8 @@ def checked(*checks: Check, **parts: object) -> RunRecord:
     """What was planned with compute-sanitizer and a witness, which says the same."""
     base, head = sides()
     processes = [process({"base": b, "head": h}, calls=COMPARED) for b, h in zip(base, head, strict=True)]
-    seen = process({"base": base[0], "head": head[0]}, "witness", calls=COMPARED)
+    alone = noise(np.random.default_rng(12), spread=0.001)
+    seen = process({"base": alone[0][0], "head": alone[1][0]}, "witness", calls=COMPARED)
     made = run_record((runs.case("one", [*processes, seen]),))
     asked = Expected(cases=made.cases, checks=("sanitizer", "witness"), processes=2)
     return made.model_copy(update={"expected": asked, "checks": checks, **parts})
@@ -122,7 +123,7 @@ HELD: dict[str, tuple[Callable[[], RunRecord], str]] = {
     "head wanders about a change": (lambda: wandering(0.02), "drift"),
     "head faster than its arithmetic": (lambda: impossible(1.0, 0.01), "below_floor"),
     "base wrong beside the head": (lambda: wrong_base(alone=False), "base_wrong"),
-    "contradicted by the witness": (lambda: witnessed(-0.3, STEPS, STEPS), "witness_contradicts"),
+    "contradicted by the witness": (lambda: witnessed(-0.3, STEPS, STEPS[::-1]), "witness_contradicts"),
     "an impossible time": (lambda: paired_record([np.full(30, 1e-9)] * 3, [np.full(30, 1e-9)] * 3), "refused"),
     "pasted processes": (lambda: paired_record([sides()[0][0]] * 3, [sides()[1][0]] * 3), "refused"),
     "compute-sanitizer cut short": (lambda: checked(tool(run=1, reason="It hung.")), "incomplete"),
