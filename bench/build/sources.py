@@ -24,6 +24,8 @@ NAME = re.compile(r"(?!-)[\w./-]+")
 CLASSIC = re.compile(r"torch/(?:all|custom_class|extension|library|python|script|torch|types)\.h|(?:ATen|c10)/.+")
 """Headers that are not of the stable ABI: torch's own refuse to be compiled with it."""
 INCLUDE_FOLDER = re.compile(r"-(?:I|iquote)(.*)")
+OPTIONS_FILE = re.compile(r"@|-W[alp],(?:.*,)?@|-X[^=]*=(?:.*,)?@|(?:-optf|--options-file)(?:=|$)")
+"""A flag that has a tool read its options from a file, whose words it then quotes as what it does not know."""
 LEFT_OUT = frozenset({".pyc", ".pyo", ".so", ".pyd"})
 """What was compiled from other files is no source, and need not be of this commit."""
 NAMESPACES = ("KERNELGATE_NAMESPACE", "TORCH_EXTENSION_NAME")
@@ -190,6 +192,8 @@ def read_sources(tree: Path, name: str, card: str, spec: Extension, check_out: C
     every path before it is looked at: of a commit's tree only that is there. Raises BuildError for what cannot be
     compiled, or leads out of the tree."""
     files: dict[str, bytes] = {}
+    if odd := next(filter(OPTIONS_FILE.match, (*spec.flags, *spec.nvcc_flags)), None):
+        raise BuildError(f"{name}: the flag {odd} of the card {card} names a file of options: write them in the card")
     check_out(spec.sources)
     for pattern in spec.sources:
         try:

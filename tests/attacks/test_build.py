@@ -55,6 +55,29 @@ def test_what_steers_a_build_is_no_source(tmp_path: Path) -> None:
     assert set(found.files) == {"a.cpp"}
 
 
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "@/etc/passwd",
+        "-Wl,@/etc/passwd",
+        "-Wa,-g,@/etc/passwd",
+        "-Xcompiler=@/etc/passwd",
+        "--options-file=/etc/passwd",
+    ],
+)
+def test_a_flag_that_names_a_file_of_options(tmp_path: Path, flag: str) -> None:
+    """A compiler says of each word of the file that there is no such option."""
+    tree = write(tmp_path, {"a.cpp": ""})
+    for flags in ({"flags": [flag]}, {"nvcc_flags": ["-O3", flag]}):
+        with pytest.raises(BuildError, match=r"^here: the flag \S+ of the card gemm names a file of options"):
+            read_sources(tree, "here", "gemm", Extension("a.cpp", **flags))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("flag", ["-DAT=a@b", "-Wl,-rpath,$ORIGIN", "-Xptxas=-v", "-DMAIL=@"])
+def test_another_flag_is_none(tmp_path: Path, flag: str) -> None:
+    assert read_sources(write(tmp_path, {"a.cpp": ""}), "here", "gemm", Extension("a.cpp", flags=[flag])).files
+
+
 def test_a_filter_that_a_commit_names_does_not_run(tmp_path: Path) -> None:
     """Its attributes name it; what it does stands in a configuration, which is no part of a commit."""
     repo = miniature.repository(tmp_path / "repo", {".gitattributes": "*.cpp filter=own\n", "a.cpp": "as it is\n"})
