@@ -107,23 +107,39 @@ def _of_case(
 
 
 def _nights(one: MeasuredSeries, number: int) -> Iterator[Night]:
-    for row in one.comparisons:
-        if _is_pinned(row) and row.head is not None and row.place is not None and row.error is not None:
-            yield Night(row.head, row.place, f"{number} {row.base}", row.effect, row.error)
+    rows = (row for row in one.comparisons if _is_pinned(row) and row.head is not None and row.place is not None)
+    for same in _alike((row, row.base, row.head) for row in rows if row.error is not None):
+        value, error = _together([(row.effect, row.error or 0.0, row.processes) for row in same])
+        yield Night(same[0].head or "", same[0].place or 0, f"{number} {same[0].base}", value, error)
 
 
 def _times(one: MeasuredSeries, number: int) -> Iterator[Night]:
     """Each head's time. In the order of time where no commit's place is known."""
     heads = [row for row in one.points if row.side == "head" and row.finding is None and row.commit]
     placed = [row for row in heads if row.place is not None]
-    rows = placed or heads
+    rows = _alike((row, row.commit) for row in placed or heads)
     if len(rows) < LEAST_TIMES:
         return
-    logs = [math.log(row.us) for row in rows]
-    scatter = NORMAL_MAD * float(np.median(np.abs(np.diff(logs)))) / math.sqrt(2)
-    for order, (row, value) in enumerate(zip(rows, logs, strict=True)):
+    taken = [_together([(math.log(row.us), row.error or 0.0, row.processes) for row in same]) for same in rows]
+    scatter = NORMAL_MAD * float(np.median(np.abs(np.diff([value for value, _ in taken])))) / math.sqrt(2)
+    for order, ((row, *_), (value, error)) in enumerate(zip(rows, taken, strict=True)):
         place = order if row.place is None else row.place
-        yield Night(row.commit or "", place, str(number), value, math.hypot(row.error or 0.0, scatter))
+        yield Night(row.commit or "", place, str(number), value, math.hypot(error, scatter))
+
+
+def _alike(rows: Iterable[tuple[Any, ...]]) -> list[list[Any]]:
+    """Each night's records of the same code together: they share what the night was like, and are one look at it."""
+    groups: dict[tuple[Any, ...], list[Any]] = {}
+    for row, *what in rows:
+        groups.setdefault((*what, row.made and row.made[:10]), []).append(row)
+    return list(groups.values())
+
+
+def _together(looks: Sequence[tuple[float, float, int]]) -> tuple[float, float]:
+    """The mean over all processes of these values, and its error. Each has an error and a number of processes."""
+    count = sum(processes for *_, processes in looks)
+    mean = sum(processes * value for value, _, processes in looks) / count
+    return mean, math.hypot(*(processes * error for _, error, processes in looks)) / count
 
 
 def _is_pinned(row: HistoryComparison) -> bool:

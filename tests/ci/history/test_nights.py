@@ -94,6 +94,16 @@ def test_machines_that_take_turns_are_no_change_and_a_release_of_ours_hides_none
     assert three.changes == (), "of another pinned commit"
 
 
+def test_the_records_of_one_bad_night_are_no_change_and_those_of_a_step_hide_none(index_at: Database) -> None:
+    pct = [stepped(at) + 3.0 * (at == STEP // 2) for at in range(NIGHTS)]
+    thrice = [
+        a_night(at, pct[at]).model_copy(update={"name": named(f"{at} {of}")}) for at in range(NIGHTS) for of in "abc"
+    ]
+    [one] = found(index_at, *thrice)
+    assert len(one.places) == NIGHTS
+    assert [(change.previous, change.commit) for change in one.changes] == [(sha(STEP - 1), sha(STEP))]
+
+
 def test_what_a_terminal_and_a_script_get(index_at: Database) -> None:
     every = [a_night(number, stepped(number)) for number in range(NIGHTS)]
     cases = found(index_at, *every, a_pair(STEP - 1, STEP, 2.0))
