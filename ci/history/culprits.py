@@ -249,27 +249,29 @@ def next_pair(
     now: datetime,
     line: Sequence[str],
 ) -> dict[str, str]:
-    """The most promising suspicion, else the next step towards the commit of a confirmed change, as later steps read
-    it. `gpu` is empty where there is nothing of both, or nothing fits into what is left of the night. `line`: the
-    commits of the default branch by place, as the checkout has them: the index knows measured ones alone."""
-    since = now - NIGHT
+    """A suspicion, or the next step towards the commit of a confirmed change, as later steps read it. `gpu` is empty
+    where there is nothing of both, or nothing fits into what is left of the night. `line`: the commits of the default
+    branch by place, as the checkout has them: the index knows measured ones alone."""
+    since, turn = now - NIGHT, int(now.timestamp() // 600)
     wanted = [
         (pair.gpu, pair.previous, pair.commit, pair.cases, pair.processes)
         for pair in plan(connection, found, policy, since).pairs
     ]
     searched: dict[tuple[str, int, int], list[CaseName]] = {}
-    for one in of_index(connection, found).searches:
-        # A commit that cannot be built is passed by: the runs of a night take turns.
+    searches = of_index(connection, found).searches
+    for one in searches:
         near = [places for places in one.pairs[:NEAR] if places[1] < len(line)]
         if near:
-            places = near[int(now.timestamp() // 600) % len(near)]
+            places = near[turn // (len(wanted) + len(searches)) % len(near)]
             searched.setdefault((one.gpu, *places), []).append(CaseName(one.repository, one.card, one.case, one.gpu))
     for (gpu, old, new), cases in sorted(searched.items(), key=lambda item: -len(item[1])):
         left = policy.changes.gpu_seconds_a_night - _spent(connection, gpu, since)
         seconds = accumulate(TO_DIRECT * _process_seconds(connection, case) for case in cases)
         fitting = tuple(case.written for case, taken in zip(cases, seconds, strict=True) if taken <= left)
         wanted += [(gpu, line[old], line[new], fitting, TO_DIRECT)] if fitting else []
-    for gpu, base, head, written, processes in wanted:
+    # A commit that cannot be built is passed by: the runs of a night take turns.
+    first = turn % max(1, len(wanted))
+    for gpu, base, head, written, processes in (*wanted[first:], *wanted[:first]):
         if (runner := _runner(connection, kept, gpu, policy)) is not None:
             what = runner.label, runner.target, base, head, " ".join(written), str(processes)
             return dict(zip(OUTPUTS, what, strict=True))

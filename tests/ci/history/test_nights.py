@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -338,8 +338,8 @@ def spent(index_at: Database, name: str, run: Run, seconds: float = 590.0) -> No
     put(index_at, an_entry(name, run=run, cases=(), costs=(Cost(phase="calls", gpu_seconds=seconds),)))
 
 
-def chosen(index_at: Database, kept: Store) -> dict[str, str]:
-    return read(index_at, culprits.next_pair, kept, read(index_at, nights.of_index, Wanted()), POLICY, *TONIGHT)
+def chosen(index_at: Database, kept: Store, now: datetime = TONIGHT[0]) -> dict[str, str]:
+    return read(index_at, culprits.next_pair, kept, read(index_at, nights.of_index, Wanted()), POLICY, now, TONIGHT[1])
 
 
 def test_the_pair_and_its_runners(index_at: Database, kept: Store) -> None:
@@ -352,6 +352,14 @@ def test_the_pair_and_its_runners(index_at: Database, kept: Store) -> None:
     assert (told["base_sha"], told["head_sha"]) == (sha(STEP - 1), sha(STEP))
     labelled(index_at, kept, "a100", 20)
     assert set(chosen(index_at, kept).values()) == {""}, "no runner has that GPU"
+
+
+def test_a_suspicion_whose_commits_cannot_be_built_holds_up_no_other(index_at: Database, kept: Store) -> None:
+    nightly(index_at, "one")
+    nightly(index_at, "two", at=BACK)
+    labelled(index_at, kept)
+    runs = [chosen(index_at, kept, TONIGHT[0] + timedelta(minutes=10 * run)) for run in range(2)]
+    assert {(run["base_sha"], run["head_sha"]) for run in runs} == {(sha(at - 1), sha(at)) for at in (STEP, BACK)}
 
 
 def test_what_the_night_has_spent_is_gone(index_at: Database, kept: Store) -> None:
