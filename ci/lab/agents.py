@@ -266,13 +266,16 @@ def _arguments(tool: AgentTool, found: Mapping[str, Any]) -> Iterator[tuple[str,
 
 def next_after(error: str, code: int | None, call: ToolCall, tools: Mapping[str, AgentTool]) -> ToolCall:
     """The one thing to do after a verb that could not run: the first command that its error names and that is offered;
-    else, of a call that is wrong, the same without what is; else what says whether the machine is fit."""
+    else the same call without the argument, or the value, that it names; else what says whether the machine is fit."""
     named = (call_of(text, tools) for text in re.findall(r"`(kernelgate [^`]+)`", error))
     if found := next((one for one in named if one is not None), None):
         return found
-    wrong = next((name for name in call.arguments if f"--{name.replace('_', '-')}" in error), None)
-    if code == 64 and wrong:
-        return ToolCall(call.tool, {name: value for name, value in call.arguments.items() if name != wrong})
+    given = {name.replace("-", "_"): value for name, value in call.arguments.items()}
+    for name, value in given.items():
+        places = (f"--{name.replace('_', '-')}", f"'{name.upper()}'") if code == 64 else ()
+        if any(text in error for text in (*places, repr(str(value)))):
+            tool = tools[call.tool]
+            return Asked(tool, name, tool.parameters[name], given).refused("called_wrongly", error).instead
     return ToolCall("cards", {"list": True}) if code == 64 else ToolCall("doctor")
 
 

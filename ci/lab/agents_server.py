@@ -253,7 +253,8 @@ class AgentsServer:
         if "next" not in said and isinstance(command, str) and (found := agents.call_of(command, self.tools)):
             said["next"] = asdict(found)
         if ended.code not in ANSWERS:
-            said["error"] = self._error(ended, call, lines[-1] if lines else "it printed nothing").shown()
+            without_words = "its answer says why" if answer else "it printed nothing"
+            said["error"] = self._error(ended, call, lines[-1] if lines else without_words).shown()
         return said
 
     def _error(self, ended: Ended, call: ToolCall, last: str) -> ToolRefusedError:
@@ -303,7 +304,7 @@ class AgentsServer:
     async def _printed(self, words: list[str]) -> str:
         ended = await self._run(words, self.budget.wall_s, untold)
         if ended.code:
-            raise MCPError(types.INVALID_PARAMS, ended.err.decode(errors="replace").strip()[-LINE:])
+            raise MCPError(types.INVALID_PARAMS, ended.err.decode(errors="replace").strip()[:LINE])
         return ended.out.decode(errors="replace")
 
     # ---- processes ---------------------------------------------------------------------------------------------------

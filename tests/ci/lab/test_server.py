@@ -19,7 +19,7 @@ from mcp import Client, MCPError
 
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import agents as tools
-from kernelgate.ci.lab.agents import ToolRefusedError
+from kernelgate.ci.lab.agents import ToolCall, ToolRefusedError
 from kernelgate.ci.lab.agents_server import AgentsServer, DeviceBudget
 from tests.processes import named, wait_for
 
@@ -252,6 +252,8 @@ AS_BASE = {"tool": "build", "arguments": {"as_base": True}}
         (3, "kernelgate: build comes first: `kernelgate session gate build`", "could_not_run", GATE),
         (3, "kernelgate: no GPU", "could_not_run", {"tool": "doctor", "arguments": {}}),
         (64, "Error: Invalid value for '--ref': no commit", "called_wrongly", AS_BASE),
+        (64, "Error: Invalid value for 'REF': no commit", "called_wrongly", AS_BASE),
+        (3, "kernelgate: there is no commit 'x'", "could_not_run", AS_BASE),
         (64, "Error: it is empty", "called_wrongly", {"tool": "cards", "arguments": {"list": True}}),
     ],
 )
@@ -262,6 +264,17 @@ def test_an_error_says_what_it_is_and_the_one_call_to_make_next(
     failed, told = call(server(tmp_path, program), "build", ref="x", as_base=True)
     message = said.partition(": ")[2]
     assert (failed, told["error"]) == (True, {"code": error, "message": message, "next": instead})
+
+
+def test_what_is_needed_and_wrong_is_to_be_filled_in_again() -> None:
+    call = ToolCall("decide", {"speedup": "x", "milliseconds": 2})
+    made = tools.next_after("Invalid value for 'SPEEDUP': 'x' is no number", 64, call, TOOLS)
+    assert made == ToolCall("decide", {"speedup": "<speedup>", "milliseconds": 2})
+
+
+def test_a_verb_that_says_why_in_its_answer_alone_is_not_called_silent(tmp_path: Path) -> None:
+    _, told = call(server(tmp_path, 'import sys; print(\'{"reason": "no GPU"}\'); sys.exit(3)'), "build")
+    assert told["error"]["message"] == "its answer says why"
 
 
 def test_an_answer_names_the_next_call(tmp_path: Path) -> None:
