@@ -152,19 +152,26 @@ def _with_drift(nights: Sequence[Night], found: Sequence[Change]) -> list[Change
     runs = [list(run) for _, run in groupby(open_, key=lambda one: one.change_pct > 0)]
     edges = [-math.inf, *(run[-1].place for run in runs)], [*(run[0].previous_place for run in runs), math.inf]
     for at, run in enumerate(runs):
-        low, high = edges[0][at], edges[1][at + 1]
-        part = [one for one in nights if low <= one.place <= high]
-        values, errors = _columns(part)
-        places = [one.place for one in part]
-        firsts = [range(bisect_right(places, one.previous_place), bisect_left(places, one.place) + 1) for one in run]
-        slow = _instead_of(firsts, values, errors)
-        if slow is None:
-            kept += run
-            continue
-        first, last = part[slow.first], part[slow.last]
-        kept += [one for one in run if one.place <= first.place or one.previous_place >= last.place]
-        kept.append(_change("drift", first, last, (slow.size, slow.error)))
+        kept += _or_drift(run, nights, edges[0][at], edges[1][at + 1])
     return sorted(kept, key=lambda one: (one.place, one.previous_place))
+
+
+def _or_drift(run: Sequence[Change], nights: Sequence[Night], low: float, high: float) -> list[Change]:
+    """These steps in one direction, or the drift between these places that explains them better; else, as where a step
+    lies on a drift, the same of those before the largest one and after it."""
+    if not run:
+        return []
+    part = [one for one in nights if low <= one.place <= high]
+    values, errors = _columns(part)
+    places = [one.place for one in part]
+    firsts = [range(bisect_right(places, one.previous_place), bisect_left(places, one.place) + 1) for one in run]
+    if slow := _instead_of(firsts, values, errors):
+        first, last = part[slow.first], part[slow.last]
+        apart = [one for one in run if one.place <= first.place or one.previous_place >= last.place]
+        return [*apart, _change("drift", first, last, (slow.size, slow.error))]
+    at = max(range(len(run)), key=lambda number: abs(run[number].change_pct))
+    before = _or_drift(run[:at], nights, low, run[at].previous_place)
+    return [*before, run[at], *_or_drift(run[at + 1 :], nights, run[at].place, high)]
 
 
 def _joined(parts: Mapping[str, Sequence[Night]], known: Mapping[str, Levels]) -> list[Night]:

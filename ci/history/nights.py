@@ -238,8 +238,8 @@ def settled(change: Change, measured: Sequence[PairMeasured], known: KnownSpread
     """The change as all comparisons leave it: confirmed, refuted, or still suspected. `measured`: all comparisons of
     the case, in the order in which they were made. `known`: what they show of the case's processes. A change that was
     compared has the commits and the size that were measured side by side."""
-    # The ends of a drift shift every night.
-    decides = _shares if change.kind == "drift" else _covers
+    # The ends of a drift shift every night. Of one of its steps, as it was suspected before, it is no more than a part.
+    decides = _holds_half if change.kind == "drift" else _covers
     if covering := _nearest(change, [one for one in measured if decides(one, change)]):
         return _judged(change, covering, known)
     # With later nights the place of a change shifts a little. A pair that holds only a part of it may confirm it, but
@@ -295,10 +295,18 @@ def _covers(pair: PairMeasured, change: Change) -> bool:
     return holds and _length(pair) <= LONGER * (change.place - change.previous_place)
 
 
+def _holds_half(pair: PairMeasured, change: Change) -> bool:
+    mine = change.place - change.previous_place
+    return 2 * _common(pair, change) >= mine and _length(pair) <= LONGER * mine
+
+
 def _shares(pair: PairMeasured, change: Change) -> bool:
-    common = min(change.place, pair.head_place) - max(change.previous_place, pair.base_place)
     mine, its = change.place - change.previous_place, _length(pair)
-    return 2 * common >= min(mine, its) and its <= LONGER * mine
+    return 2 * _common(pair, change) >= min(mine, its) and its <= LONGER * mine
+
+
+def _common(pair: PairMeasured, change: Change) -> int:
+    return min(change.place, pair.head_place) - max(change.previous_place, pair.base_place)
 
 
 def _length(pair: PairMeasured) -> int:

@@ -72,6 +72,15 @@ def test_drift_is_one_change_and_no_staircase(split: int | None) -> None:
     assert found.change_pct == pytest.approx(1.5, abs=0.25)
 
 
+def test_a_step_on_a_drift_is_told_apart_from_it() -> None:
+    found = changes.of_series(series(stepped(300, 150, 2.0) + np.linspace(0, math.log1p(0.015), 300)))
+    assert [one.kind for one in found] == ["drift", "step", "drift"]
+    before, step, after = found
+    assert before.place <= step.previous_place < 150 <= step.place <= after.previous_place
+    assert step.change_pct == pytest.approx(2.0, abs=0.2)
+    assert all(one.change_pct == pytest.approx(0.75, abs=0.25) for one in (before, after))
+
+
 def test_steps_are_changes_oldest_first_and_no_drift() -> None:
     """Five, up and down, of which some are known to a commit and others are not."""
     rng = np.random.default_rng(1)
@@ -138,6 +147,13 @@ def test_a_pair_that_may_not_hold_the_change_does_not_refute_it() -> None:
     assert nights.settled(replace(wider, kind="drift"), [NOTHING]).state == "refuted", "its ends shift every night"
     narrower = replace(SUSPECTED, previous="aaaaaab", previous_place=11)
     assert nights.settled(narrower, [NOTHING]).state == "refuted"
+
+
+def test_a_step_of_a_drift_that_shows_nothing_does_not_refute_the_drift() -> None:
+    drift = replace(SUSPECTED, kind="drift", previous_place=0, place=100)
+    step, most = (replace(NOTHING, base_place=first, head_place=last) for first, last in ((40, 50), (20, 90)))
+    assert nights.settled(drift, [step]).state == "suspected"
+    assert nights.settled(drift, [step, most]).state == "refuted"
 
 
 def test_looking_twice_needs_more_than_looking_once() -> None:
