@@ -154,7 +154,6 @@ def html(package: str) -> jinja2.Environment:
         "line": lambda line: Markup("").join(map(_html_piece, line)),
         "verbatim": lambda text: Markup.escape(escape.verbatim(text)),
         "duration": lambda us: formatting.durations(us)[0],
-        "change": lambda one: formatting.signed(one.change_pct, one.interval_pct)[0],
     }
     return environment
 

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, PlainSerializer
 
 from kernelgate.bench.record import Model
-from kernelgate.ci.document.formatting import LARGEST_LOG, as_percent
+from kernelgate.ci.document.formatting import LARGEST_LOG, as_percent, signed
 from kernelgate.ci.history.entry import ComparisonEntry, PointEntry
 
 Interval = tuple[float, float]
@@ -134,6 +134,12 @@ class Change:
     author: str | None = None
     subject: str | None = None
     """Of `commit`, as the checkout has it; None where that has not."""
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """Its size and the interval of it; of a drift not as if one commit had made it."""
+        size, interval = signed(self.change_pct, self.interval_pct)
+        return (f"{size} slowly" if self.kind == "drift" else size), interval
 
     @property
     def is_certain(self) -> bool:

@@ -192,10 +192,10 @@ def _commit(change: Change) -> str:
 
 
 def _row(change: Change) -> tuple[str | Line, ...]:
-    size, interval = formatting.signed(change.change_pct, change.interval_pct)
+    size, interval = change.words
     return (
         f"{change.previous[:7]}..{change.commit[:7]}",
-        f"{size}{' slowly' if change.kind == 'drift' else ''}",
+        size,
         interval,
         change.state,
         (Code(change.series.written), *formatting.device(Device(name=change.series.gpu or None))),

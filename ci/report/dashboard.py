@@ -271,6 +271,11 @@ class SiteSeries:
     def commit(self, sha: str) -> Line:
         return links.commit(sha or None, formatting.MISSING, Links(self.address))
 
+    def commits(self, change: Change) -> Line:
+        """Where it is seen; of a drift, which no commit made, from where to where."""
+        before = (*self.commit(change.previous), " to ") if change.kind == "drift" else ()
+        return (*before, *self.commit(change.commit))
+
     def diff(self, change: Change) -> Line:
         """What changed in the code."""
         return links.diff(Run(base_sha=change.previous, head_sha=change.commit), Links(self.address))

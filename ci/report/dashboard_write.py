@@ -75,8 +75,8 @@ def _changes(one: SiteSeries) -> Table:
     rows = (
         (
             (one.mark(change), f" {change.state}"),
-            " ".join(formatting.signed(change.change_pct, change.interval_pct)),
-            (*one.commit(change.commit), *((", ", *diff) if (diff := one.diff(change)) else ())),
+            " ".join(change.words),
+            (*one.commits(change), *((", ", *diff) if (diff := one.diff(change)) else ())),
             one.made(change.commit)[:10] or formatting.MISSING,
             change.why,
         )
@@ -184,7 +184,6 @@ def _series(shown: SiteSeries) -> str:
     """The script behind a series' page."""
     points = shown.points
     places = {one.commit: at for at, one in enumerate(points)}
-    changes = ((one, formatting.signed(one.change_pct, one.interval_pct)[0]) for one in shown.changes)
     value = {
         "commit": [_short(one.commit) for one in points],
         "made": [_seconds(one.made) for one in points],
@@ -197,8 +196,8 @@ def _series(shown: SiteSeries) -> str:
         "finding": {at: visible(one.finding) for at, one in enumerate(points) if one.finding},
         "letters": [_letter(number) for number in range(len(shown.environments))],
         "changes": [
-            {"at": places[one.commit], "state": one.state, "change": change}
-            for one, change in changes
+            {"at": places[one.commit], "state": one.state, "change": one.words[0]}
+            for one in shown.changes
             if one.commit in places
         ],
         "times_reference": shown.times_reference,
