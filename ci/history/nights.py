@@ -367,7 +367,9 @@ def narrowed(change: Change, measured: Sequence[PairMeasured]) -> Bracket:
     if not left:
         return Bracket(first, last, gradual=True)
     low, high = min(left) - 1, max(left)
-    pairs = tuple(pair for place in _halves(low, high) if (pair := (first, place)) not in open_)
+    # Where so many places tell nothing, a change that is so small beside its noise, or gradual, shows at no other.
+    places = _halves(low, high) if len(open_) < LOOKS else ()
+    pairs = tuple(pair for place in places if (pair := (first, place)) not in open_)
     if pairs or (low, high) in shown:
         return Bracket(low, high, pairs)
     return Bracket(first, last) if (low, high) in open_ else Bracket(low, high, ((low, high),))

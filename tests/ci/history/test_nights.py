@@ -243,6 +243,18 @@ def test_what_came_little_by_little_is_no_commits_fault(index_at: Database) -> N
     )
 
 
+def test_a_search_that_tells_nothing_ends_and_the_whole_range_is_told(index_at: Database) -> None:
+    """Each comparison shows half of the change, and so does not say on which side it lies."""
+    sparse(index_at, 8)
+    count = 0
+    while searches := told(index_at).searches:
+        count += 1
+        compare(index_at, *searches[0].pairs[0], 1.0, count)
+    assert count <= 12
+    [one] = told(index_at).culprits
+    assert (one.previous, one.commit) == (sha(STEP - 8), sha(STEP))
+
+
 def test_a_drift_is_told_as_one_and_not_searched(index_at: Database) -> None:
     """Nights of 60 commits, each a little slower, and a comparison of nearly its ends."""
     nights_ = 80
