@@ -135,9 +135,10 @@ def drifting() -> RunRecord:
 
 def contradicted() -> RunRecord:
     base, head = records.noise(np.random.default_rng(5), -0.3, spread=0.001)
-    seen, was = (100 * np.exp(np.random.default_rng(7).normal(0, 0.001, 12)) for _ in range(2))
+    seen, was = (100 * np.exp(np.random.default_rng(seed).normal(0, 0.001, 12)) for seed in (7, 8))
     paired = records.case(base, head)
-    witness = process({"base": was, "head": seen}, "witness")
+    compared = {side: Calls(made=12, compared=12) for side in ("base", "head")}
+    witness = process({"base": was, "head": seen}, "witness", calls=compared)
     return report_examples.record((replace(paired, processes=(*paired.processes, witness)),))
 
 
