@@ -170,5 +170,5 @@ def test_an_index_that_cannot_be_written_is_no_fault_of_the_record(ends_with: En
     git(tmp_path, "init", "--quiet")
     record.write(EXAMPLES["slower"]().record, Path("run.json"))
     with full(1 << 10):
-        assert "index.sqlite: " in ends_with(74, "history", "add", "run.json").err
+        assert "index.sqlite cannot be written: " in ends_with(74, "history", "add", "run.json").err
     assert "1 record added" in ends_with(0, "history", "add", "run.json").out
