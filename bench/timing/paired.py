@@ -231,7 +231,7 @@ def _add(setup: Setup, turn: Turn, growing: Growing, notice: Notice, advance: pr
     key = (turn.card.name, crash.case.id)
     sure = len(crash.sides) == 1 and not crash.hung and (crash.sides != ("head",) or bool(setup.references.get(key)))
     found = {crash.sides[0]: crash} if sure else {}
-    setup.references[key] = "calls crashed beside it"
+    known, setup.references = setup.references, {**setup.references, key: "calls crashed beside it"}
     for side, library in turn.libraries.items():
         if side in ("base", "head") and side not in found:
             alone = replace(turn, cases=(crash.case,), libraries={side: library}, role="block", together=True)
@@ -240,6 +240,8 @@ def _add(setup: Setup, turn: Turn, growing: Growing, notice: Notice, advance: pr
                 process.timed(setup, alone, lambda _: None)
             except CrashError as error:
                 found[side] = error
+    if found or turn.libraries.keys() - {"base", "head"}:  # then it may be the pinned commit that crashed
+        setup.references = known
     if not found:
         raise crash
     for side, alone_ in found.items():
