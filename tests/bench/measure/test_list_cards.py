@@ -70,6 +70,7 @@ def test_a_card_that_is_wrong(cards: Cards, old: str, new: str, says: str) -> No
     assert ("right:" in said, "/repo/" in said) == (False, False), "paths are the repository's"
 
 
+@pytest.mark.slow
 def test_what_needs_no_library_is_tried_where_none_can_be_built(cards: Cards) -> None:
     elsewhere = RIGHT.replace('"csrc/scale*"', '"csrc/scale*", torch="1.0"')
     code, said = cards(elsewhere)
@@ -79,6 +80,7 @@ def test_what_needs_no_library_is_tried_where_none_can_be_built(cards: Cards) ->
     assert (code, ": oracle: NameError: name 'fctor' is not defined" in said) == (1, True)
 
 
+@pytest.mark.slow
 def test_members_name_the_inputs_that_they_take(cards: Cards) -> None:
     """As `call` does: an oracle needs no workspace of the kernel's."""
     card = RIGHT.replace('"csrc/scale*"', '"csrc/scale*", torch="1.0"').replace("dict(x=", "dict(workspace=draw(1), x=")

@@ -259,6 +259,7 @@ def test_a_base_that_crashes_is_not_the_heads_fault_and_other_cases_go_on(
     assert held == [("witness", (CAUSAL,)), ("paired", (SMALL,)), ("witness", (SMALL,))]
 
 
+@pytest.mark.slow
 def test_both_are_named_where_both_crash(built: Build, tmp_path: Path) -> None:
     done = run(plan(built("crashes_if_causal"), built("crashes_if_causal"), (CAUSAL,)), tmp_path / "run.json")
     assert crashes(done) == {(CAUSAL, "base"): CRASHED, (CAUSAL, "head"): CRASHED}

@@ -127,6 +127,7 @@ def test_a_folder_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     assert ends_with(74, "cards").err == "kernelgate: the current folder no longer exists\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="root needs setpriv to lose its right to read all")
 def test_what_may_not_be_read_is_no_output_that_failed(tmp_path: Path) -> None:
     """Nor are its options called wrongly, nor is it empty."""
