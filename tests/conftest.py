@@ -119,6 +119,7 @@ def guarded(item: pytest.Item) -> list[str]:
 
 SLOW_S = 2.0
 LONG_S = {
+    "bench/timing/test_paired.py": 15.0,
     "benchmarks/fuzzing/test_caught.py": 15.0,
     "cheats/test_cheats.py": 20.0,
     "cheats/test_native.py": 12.0,
@@ -127,6 +128,7 @@ LONG_S = {
     "ci/judge/test_prior.py": 3.5,
     "ci/lab/test_session.py": 140.0,
     "ci/test_bisect_verb.py": 62.0,
+    "engine/test_checks.py": 5.0,
     "test_repositories.py": 43.0,
     "test_site.py": 6.0,
     "workflows/test_measured.py": 72.0,
