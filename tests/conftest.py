@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -184,13 +183,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # Neighbours cost alike, so they are dealt.
         dealt = set(list(dict.fromkeys(units.values()))[part - 1 :: parts])
         keep([item for item in items if units[item] in dealt])
-
-
-@pytest.fixture(scope="session", autouse=True)
-def locks_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Devices are locked by files in the temporary folder: processes that share the tests would wait for each other."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        tempfile.tempdir = os.environ["TMPDIR"] = str(tmp_path_factory.mktemp("tmp"))
 
 
 @pytest.fixture(scope="session")
