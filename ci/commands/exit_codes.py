@@ -58,9 +58,7 @@ def of_error(error: BaseException) -> tuple[int, str]:
         error = error.exceptions[0]
     if isinstance(error, click.Abort | KeyboardInterrupt):
         cause = error.__cause__ or error
-        if isinstance(
-            cause, EOFError
-        ):  # which click takes for an end of what is typed: a compiled file may be cut short
+        if isinstance(cause, EOFError):  # click takes a compiled file that is cut short for the end of its input
             return UNEXPECTED, f"kernelgate: {unexpected(cause)}"
         number = cause.number if isinstance(cause, StoppedError) else signal.SIGINT
         said = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
