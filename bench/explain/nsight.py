@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Final, Literal
@@ -29,7 +30,7 @@ from kernelgate.bench.kernel import triton_build, watched_call
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.kernel.watched_call import AHEAD, WarmProcesses, WatchedCall, Watching
 from kernelgate.bench.record import MAX_HOT_TEXT, HotSpots, Note, Profile, RunRecord, Side, with_costs
-from kernelgate.bench.system import cuda_tools, lock, progress
+from kernelgate.bench.system import cuda_tools, lock, progress, supervise
 from kernelgate.bench.system.supervise import Running, TimeLimits
 
 PERMISSION = (
@@ -44,6 +45,8 @@ MAX_NAME = 200
 """Characters of a kernel's name that the record keeps."""
 TIMEOUT_S: Final = 120.0
 """Per side. A profiler that takes longer is terminated, and the run continues without it."""
+READ_AT_ONCE = 4
+"""Reports. Each takes a second, most of it to start a process."""
 _PASSES = re.compile(r"(\d+) pass(?:es)?$")
 
 
@@ -159,23 +162,26 @@ def profiled(profiler: Profiler) -> ProfilingResult:
     """Makes the profiles, one after the other; their reports are in `options.out`."""
     if profiler.processes is None:
         return ProfilingResult((), (profiler.refusal,))
-    profiles: list[Profile] = []
+    made: list[ProfilingJob] = []
     failures: list[str] = []
     with lock.device(profiler.options.uuid), progress.track("profile", len(profiler.jobs)) as advance:
         for at, job in enumerate(profiler.jobs):
             try:
-                profiles.append(profile_side(profiler.processes.go(at), job, profiler.options))
+                make_report(profiler.processes.go(at), job, profiler.options)
+                made.append(job)
             except KernelgateError as error:
-                failures.append(f"no profile of {job.where}: {error}")
+                failures.append(_no_profile(job, error))
             except OSError as error:
                 failures.append(f"no profile of {job.where}: ncu cannot be started: {error.strerror}")
             advance(job.where)
-    return ProfilingResult(tuple(profiles), tuple(dict.fromkeys(failures)))
+    read = supervise.side_by_side([partial(_read, job, profiler.options) for job in made], READ_AT_ONCE)
+    profiles = tuple(one for one in read if isinstance(one, Profile))
+    failures += [one for one in read if isinstance(one, str)]
+    return ProfilingResult(profiles, tuple(dict.fromkeys(failures)))
 
 
-def profile_side(running: Running, job: ProfilingJob, options: Options) -> Profile:
-    """One side's profile, its report in `options.out`. Raises KernelgateError saying what kept it from being made."""
-    report, pattern = job.report(options), job.pattern(options)
+def make_report(running: Running, job: ProfilingJob, options: Options) -> None:
+    """Lets ncu write one side's report. Raises KernelgateError saying what kept it from that."""
     lines: list[str] = []
     start = time.monotonic()
     try:
@@ -186,15 +192,31 @@ def profile_side(running: Running, job: ProfilingJob, options: Options) -> Profi
         )
     except TimeoutError as error:
         raise KernelgateError(f"ncu was ended after {options.timeout_s:.0f} s; it had not finished; {error}") from None
-    reason = failure(lines, code, pattern)
+    reason = failure(lines, code, job.pattern(options))
     if reason is not None:
         raise KernelgateError(reason)
-    if not report.exists():
+    if not job.report(options).exists():
         raise KernelgateError(f"ncu ended with {code} and wrote no report; its last words: {last_words(lines)}")
-    kernels = ncu_reader.read(report)
     passes = next((found[1] for line in lines if (found := _PASSES.search(line))), "?")
     progress.say(f"profiled {job.where}: {passes} passes, {time.monotonic() - start:.1f} s")
-    of_side = of_call(kernels, pattern or job.own, whole=pattern is None)
+
+
+def _no_profile(job: ProfilingJob, error: KernelgateError) -> str:
+    return f"no profile of {job.where}: {error}"
+
+
+def _read(job: ProfilingJob, options: Options) -> Profile | str:
+    """What the side's report says, or why it says nothing."""
+    try:
+        return profile_of(job, options)
+    except KernelgateError as error:
+        return _no_profile(job, error)
+
+
+def profile_of(job: ProfilingJob, options: Options) -> Profile:
+    """One side's profile, by its report. Raises KernelgateError where that is none, or not about the library."""
+    report, pattern = job.report(options), job.pattern(options)
+    of_side = of_call(ncu_reader.read(report), pattern or job.own, whole=pattern is None)
     if of_side is None:
         text = f"none of the first {MAX_KERNELS} kernels of a call is the library's own: name some by --kernel"
         raise KernelgateError(text)

@@ -95,6 +95,9 @@ class ImportAhead(Message):
         for name in self.ahead:
             with suppress(Exception, SystemExit):  # it is the package's to say, when it imports that itself
                 importlib.import_module(name)
+        if "triton" in sys.modules:
+            with suppress(Exception):  # a hash of its files, which it keeps: half a second of the first launch
+                importlib.import_module("triton.runtime.cache").triton_key()
 
 
 class Failed(Message):

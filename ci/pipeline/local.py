@@ -280,11 +280,14 @@ def measured(
 ) -> RunRecord:
     """The record of these cards, kept at `path` while it grows. A head with wrong results is not timed. `unaffected`:
     the builds of cards that the change does not touch."""
+    if differing := [one for one in about if not one.same]:
+        ahead = imports(differing[0].sides.named)
+        workers.prepare({trials.WORKER: 2 if ahead else 1}, ahead)  # the base's is needed where the head fails
     machine = environment.describe(workers)
     begun = verbs.begun(about, machine)
     begun = begun.model_copy(update={"builds": (*begun.builds, *unaffected)})
     touched = [one for one in about if not one.is_one(machine)]
-    every = commit.select_cases([one for one in about if not one.same], environment.kind(machine), None, rules.cases)
+    every = commit.select_cases(differing, environment.kind(machine), None, rules.cases)
     same = commit.same_code(about, every, machine)
     begun = verbs.with_same_code(begun, same)
     if not touched:
@@ -295,8 +298,6 @@ def measured(
     targets = [(one, ChosenCase(one.card, one.card.target)) for one in firsts]
     profiled = [one if rules.cases or target in same.left_out else target for one, target in targets]
     sides = {one.card.name: one.sides for one in touched}
-    ahead = imports(touched[0].sides.named)
-    workers.prepare({trials.WORKER: 2 if ahead else 1}, ahead)  # the base's is needed where the head fails
     if chosen:  # what times and what profiles loads torch, and what the sides import, while the head is fuzzed
         workers.prepare({process.VERIFIER: 1})
         workers.prepare({process.WORKER: 1, accuracy.WORKER: 1}, imports(sides[chosen[0].card.name].named))
