@@ -138,7 +138,7 @@ def answer_each(
         beyond = False
         while not beyond:
             asked = leader.receive(kind)
-            with triton_runtime.untuned(asked.id):
+            with triton_runtime.untuned(asked.axes):
                 done = answer(subjects, asked)
             beyond = beyond_use(device)
             leader.send(done.model_copy(update={"last": beyond}))

@@ -57,8 +57,7 @@ def choose(library: Library, card: CardFacts, gpu: Capability, patience_s: float
     """The card's own cases, and of its suites and fuzz list the smallest that launch a kernel which no earlier one
     launches, as far as that is found out in the time, which counts from when torch is loaded."""
     fuzzed = _fuzzed(card)
-    # Triton would have to compile a fuzzed case of a package below a tool, which took more than 40 s.
-    own = of_card(card, () if library.manifest.kind == "package" else fuzzed.values())
+    own = of_card(card, fuzzed.values())
     names = [kernel.name for kernel in library.manifest.kernels if kernel.target in targets_on(library, gpu)]
     wanted = frozenset(machine_code.short_names(names).values())
     if library.manifest.kind == "package":  # those of its functions
@@ -165,7 +164,7 @@ def launch_each(request: WatchedCall, leader: Leader) -> None:
         leader.send(Ready())
         for axes in request.cases:
             try:
-                with triton_runtime.untuned("watched"):
+                with triton_runtime.untuned(axes):
                     launched = LaunchedKernels(kernels=launches(watched_call.prepared_case(judge, bound, axes, "cuda")))
             except Exception:  # of the card's code, or of the kernel, which may refuse the case
                 launched = LaunchedKernels()

@@ -65,6 +65,11 @@ HUGE_SHARE = 0.002
 Axes = dict[str, AxisValue]
 
 
+def case_id(axes: Mapping[str, AxisValue]) -> str:
+    """What the case of a trial would be called if it were timed."""
+    return case_axes.case_id({axis: value for axis, value in axes.items() if axis not in (DISTRIBUTION, WAY)})
+
+
 class Trial(Message):
     id: str
     axes: Axes
@@ -78,8 +83,7 @@ class Trial(Message):
 
     @property
     def case_id(self) -> str:
-        """What the case would be called if it were timed."""
-        return case_axes.case_id({axis: value for axis, value in self.axes.items() if axis not in (DISTRIBUTION, WAY)})
+        return case_id(self.axes)
 
     @property
     def distribution(self) -> str:

@@ -186,7 +186,7 @@ class _Launches:
         self._begin = os.fstat(2).st_size
         if case.timed:
             return triton_runtime.every_config(partial(setattr, self, "_config"), self._request.turn)
-        return triton_runtime.one_config(case.id)
+        return triton_runtime.one_config(case.axes)
 
     def failure_behind(self, error: BaseException | None) -> str | None:
         """Place and text of the kernel's error that led to this one; None where no kernel's did."""

@@ -12,13 +12,15 @@ import os
 import shutil
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kernelgate.bench.build.library import CACHE
+from kernelgate.bench.kernel import fuzz_trials
+from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.system import lock
 
 VARIABLE = "TRITON_CACHE_DIR"
@@ -107,15 +109,17 @@ def every_config(before: Callable[[str | None], None], turn: float = 0.0) -> Abs
     return _instead_of_tuning(lambda _, count: int(turn * count), before)
 
 
-def one_config(text: str) -> AbstractContextManager[None]:
-    """While the block runs, an autotuned kernel runs with one configuration that `text` decides, or the next that can
-    run: for checks, where over many texts all of them come up without the time to measure each."""
-    return _instead_of_tuning(lambda kernel, count: zlib.crc32(f"{text}/{kernel}".encode()) % count, None)
+def one_config(case: Mapping[str, AxisValue]) -> AbstractContextManager[None]:
+    """While the block runs, an autotuned kernel runs with one configuration that the case decides, or the next that can
+    run: for checks, where over many cases all of them come up without the time to measure each. However the case is
+    called, and whatever its values, it is that which the build has compiled."""
+    name = fuzz_trials.case_id(case)
+    return _instead_of_tuning(lambda kernel, count: zlib.crc32(f"{name}/{kernel}".encode()) % count, None)
 
 
-def untuned(text: str) -> AbstractContextManager[None]:
+def untuned(case: Mapping[str, AxisValue]) -> AbstractContextManager[None]:
     """`one_config`, where Triton is loaded."""
-    return one_config(text) if "triton" in sys.modules else nullcontext()
+    return one_config(case) if "triton" in sys.modules else nullcontext()
 
 
 @contextmanager

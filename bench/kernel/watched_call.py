@@ -187,12 +187,12 @@ def run(request: WatchedCall, turn: Callable[[], object]) -> None:
             first()
         torch.cuda.synchronize()
         turn()
-        for call in chain([first], calls):
+        for axes, call in zip(request.cases, chain([first], calls), strict=True):
             for _ in range(request.warm_up):
                 call()
             torch.cuda.synchronize()
             torch.cuda.cudart().cudaProfilerStart()  # type: ignore[no-untyped-call]
-            with nullcontext() if request.warm_up else triton_runtime.untuned("watched"):
+            with nullcontext() if request.warm_up else triton_runtime.untuned(axes):
                 call()
             torch.cuda.synchronize()
             torch.cuda.cudart().cudaProfilerStop()  # type: ignore[no-untyped-call]

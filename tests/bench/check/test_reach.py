@@ -123,11 +123,12 @@ def test_without_own_cases_it_begins_with_the_smallest_that_is_timed_on_a_gpu() 
     assert reach.of_card(card.model_copy(update={"suites": {"pr": (), "cpu": card.suites["cpu"]}})) == ()
 
 
-def test_a_large_timed_case_gives_way_to_a_fuzzed_one_unless_triton_would_have_to_compile_it() -> None:
-    card = CARD.model_copy(update={"sanitize": ()})
-    large = tuple(case.model_copy(update={"bytes": 1e9}) for case in card.suites["pr"])
-    card = card.model_copy(update={"suites": {**card.suites, "pr": large}})
-    (watched,) = reach.of_card(card, reach._fuzzed(card).values())
+@pytest.mark.parametrize("kind", ["extension", "package"])
+def test_a_large_timed_case_gives_way_to_a_fuzzed_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = tuple(case.model_copy(update={"bytes": 1e9}) for case in CARD.suites["pr"])
+    card = CARD.model_copy(update={"sanitize": (), "suites": {**CARD.suites, "pr": large}})
+    monkeypatch.setattr(f"{__name__}.CARD", card)
+    found, _ = chosen(library("attention<0, false>", kind=kind), [["attention<0, false>"]])
+    (watched,) = found.cases
     assert watched not in large
     assert 2**16 < (watched.bytes or 0.0) <= reach.MOST_BYTES, "the largest of those that are small: loops go round"
-    assert reach.of_card(card)[0] in large

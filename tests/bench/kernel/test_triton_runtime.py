@@ -135,12 +135,13 @@ def test_an_impossible_configuration_is_left_out(launches: Launches, monkeypatch
     assert caught.value is first
 
 
-def test_one_configuration_by_a_text_which_gives_way_where_it_cannot_run(
+def test_one_configuration_by_the_case_which_gives_way_where_it_cannot_run(
     launches: Launches, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = [f"fuzz_{number:02}" for number in range(32)]
-    for text in texts + texts:
-        with triton_runtime.one_config(text):
+    cases = [{"n": number, "dtype": "fp16"} for number in range(32)]
+    ways = [{**case, "distribution": "large", "way": "offset"} for case in cases]
+    for case in cases + ways:
+        with triton_runtime.one_config(case):
             assert str(scale[(1,)](None, 100)).startswith("launched")
     ran = blocks(launches)
     assert (ran[:32], set(ran), scale.cache) == (ran[32:], {64, 128, 256}, {})
@@ -148,12 +149,12 @@ def test_one_configuration_by_a_text_which_gives_way_where_it_cannot_run(
     impossible = OutOfResources(1, 0, "shared memory")
     tried = refusing(monkeypatch, {64: impossible, 128: impossible})
     for number in range(8):
-        with triton_runtime.one_config(f"{number}"):
+        with triton_runtime.one_config({"n": number}):
             assert scale[(1,)](None, 100) == "launched 256"
     assert {one["block"] for one in tried} == {64, 128}
     assert blocks(launches) == [256] * 8
     refusing(monkeypatch, {256: impossible})
-    with triton_runtime.one_config("x"), pytest.raises(OutOfResources):
+    with triton_runtime.one_config({"n": 9}), pytest.raises(OutOfResources):
         scale[(1,)](None, 100)
 
 
