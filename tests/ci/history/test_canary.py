@@ -163,6 +163,12 @@ def test_both_pairs_are_timed_and_right(monkeypatch: pytest.MonkeyPatch) -> None
         assert timing.calls["head"].failed == 0
 
 
+@pytest.mark.slow
+def test_a_fresh_process_hands_over_both_pairs() -> None:
+    (process,) = canaries.in_process().processes
+    assert [one.case for one in process.timings] == [EQUAL, MORE]
+
+
 def test_the_verb_writes_a_record_of_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     numbers = iter(range(1, 20))
