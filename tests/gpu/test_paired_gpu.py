@@ -12,7 +12,6 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.timing import paired
-from kernelgate.bench.timing.case_timing import ProcessError
 from kernelgate.bench.timing.paired import CardPlan, PairedPlan
 from kernelgate.bench.timing.process import Measuring
 from tests import faulty
@@ -114,6 +113,8 @@ def test_a_kernel_that_cannot_be_captured_is_timed_without_a_graph(compare: Comp
     assert timing.calls["head"].failed == 0
 
 
-def test_a_context_that_dies_is_one_sentence(compare: Compare) -> None:
-    with pytest.raises(ProcessError, match="while calling head for the first time on"):
-        compare("head", "asserts_if_causal", "s512_b2_h8_d64_fp16_causal")
+def test_a_context_that_dies_is_the_heads_crash_in_one_sentence(compare: Compare) -> None:
+    (timing,) = compare("head", "asserts_if_causal", "s512_b2_h8_d64_fp16_causal").processes[0].timings
+    assert timing.samples_us == {}
+    assert (timing.calls["head"].failed, timing.calls["head"].hung) == (1, False)
+    assert "device-side assert" in (timing.calls["head"].crashed or "")
