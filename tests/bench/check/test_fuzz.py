@@ -99,6 +99,7 @@ def test_an_error_that_a_kernel_raises_fails_its_case_alone(built: Build) -> Non
     assert done.results[0].max_abs_error is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("apart")
 def test_a_crash_fails_its_case_and_the_list_goes_on(built: Build) -> None:
     """However many: each has a process of its own."""

@@ -42,6 +42,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin" / "python"
 
 
+@pytest.mark.slow
 def test_a_worker_runs_in_it_with_this_copy_of_kernelgate(project: Path) -> None:
     lacking = subprocess.run([project, "-c", "import pydantic"], capture_output=True, text=True, check=False)
     assert "No module named 'pydantic'" in lacking.stderr
@@ -51,6 +52,7 @@ def test_a_worker_runs_in_it_with_this_copy_of_kernelgate(project: Path) -> None
     assert environment.describe().interpreter == sys.executable
 
 
+@pytest.mark.slow
 def test_workers_of_two_pythons_are_told_apart(project: Path) -> None:
     with worker_pool() as workers:
         workers.prepare({environment.DESCRIBES: 1})

@@ -234,6 +234,7 @@ def crashes(done: RunRecord) -> dict[tuple[str, str], str | None]:
     return {(one.case, side): calls.crashed for one in timings for side, calls in one.calls.items() if calls.failed}
 
 
+@pytest.mark.slow
 def test_a_head_that_crashes_is_a_finding_and_what_was_timed_before_it_is_kept(built: Build, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     planned = plan(built(), built("crashes_if_causal"), (SMALL, CAUSAL, OTHER), processes=2, witness=True)

@@ -73,6 +73,7 @@ def test_any_two_commits_of_a_clone_are_compared_and_nothing_in_it_changes(
     assert {path: path.read_bytes() for path in clone.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.slow
 def test_only_what_the_change_affects_is_compiled(
     clone: Path, cards: str, capsys: pytest.CaptureFixture[str], ends_with: EndsWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -151,6 +151,7 @@ def test_an_honest_machine_finds_what_is_known_and_one_that_sees_no_difference_m
     assert (found.equal, found.false_alarms, found.more, found.detected) == (1, 0, 1, detected)
 
 
+@pytest.mark.slow
 def test_both_pairs_are_timed_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(functions, "cache_bytes", lambda *_: 1 << 20)  # some have hundreds of megabytes
     monkeypatch.setattr(pool, "CHEAP_BYTES", 1 << 20)
