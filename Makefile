@@ -24,7 +24,7 @@ env: $(READY) ## create .venv with everything that is needed
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kernelgate needs Python 3.11 or newer; choose one with: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --progress-bar off --constraint constraints.txt setuptools
+	$(VENV)/bin/pip install --quiet --progress-bar off --constraint constraints.txt setuptools vcs-versioning
 	$(VENV)/bin/pip install --progress-bar off --constraint constraints.txt --no-build-isolation --editable '.[dev,docs]'
 	@touch $(READY)
 
@@ -39,7 +39,7 @@ $(JUDGING): pyproject.toml $(LOCK)
 
 lock: env ## write the hashes of the judge's packages, at the versions of constraints.txt
 	$(VENV)/bin/pip install --progress-bar off --constraint constraints.txt uv
-	printf '%s\n' setuptools $(JUDGE) | $(VENV)/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 \
+	printf '%s\n' setuptools vcs-versioning $(JUDGE) | $(VENV)/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 \
 		--constraint constraints.txt --generate-hashes --no-annotate --custom-compile-command 'make lock' --output-file $(LOCK) -
 
 pr: env ## build, fuzz, time base against head, judge, print the comment [BASE=<ref>]
@@ -87,12 +87,11 @@ format: env ## rewrite the sources in the project's format
 	$(VENV)/bin/ruff format .
 	git ls-files -z '*.cu' '*.cuh' '*.cpp' '*.h' | xargs -0 --no-run-if-empty $(VENV)/bin/clang-format -i
 
-dist: env-judge ## write the wheel and the source distribution into dist [TAG=v0.1.0, which must be the version's]
-	@version=v$$($(VENV)/bin/python -c 'from importlib.metadata import version; print(version("kernelgate"))'); \
-		test "$(or $(TAG),$$version)" = "$$version" || { echo "the tag is $(TAG), the version in pyproject.toml $$version"; exit 1; }
+dist: env-judge ## write the wheel and the source distribution into dist [TAG=v0.1.0, which must be this commit's]
 	rm -rf dist
 	mkdir dist
 	$(VENV)/bin/python -c 'from setuptools import build_meta as b; b.build_wheel("dist"); b.build_sdist("dist")'
+	@test -z "$(TAG)" || test -e "dist/kernelgate-$(TAG:v%=%).tar.gz" || { echo "the tag is $(TAG), and dist has:" dist/*; exit 1; }
 
 docs: env $(CHARTS) ## build the documentation's site in build/site, without network; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict

@@ -36,8 +36,7 @@ class BuildKernel(build_ext):
             from kernelgate.bench.core.errors import KernelgateError
             from kernelgate.bench.kernel import commit
         except ModuleNotFoundError as error:
-            fix = "run this with the Python that `make env` makes"
-            raise CompileError(f"this Python lacks {error.name}: {fix}") from None
+            raise CompileError(_lacks(error)) from None
 
         target = IN_PLACE / "kernel.so"
         try:
@@ -57,4 +56,14 @@ def _how_to_import() -> str:
     return f"import fa_s512 loads it in an editable install (make env), or with PYTHONPATH={IN_PLACE.parent}"
 
 
-setup(cmdclass={"build_ext": BuildKernel, "build_py": BuildTool})
+def _lacks(error: ModuleNotFoundError) -> str:
+    return f"this Python lacks {error.name}: run this with the Python that `make env` makes"
+
+
+try:
+    from vcs_versioning import PyProjectData, infer_version_string
+except ModuleNotFoundError as lacking:
+    sys.exit(f"error: {_lacks(lacking)}")
+
+VERSION = infer_version_string("kernelgate", PyProjectData.from_file(ROOT / "pyproject.toml"))
+setup(version=VERSION, cmdclass={"build_ext": BuildKernel, "build_py": BuildTool})

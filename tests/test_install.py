@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build import cache as build_cache
+from tests.miniature import git
 from tests.workflows.repository import copy_project
 
 ROOT = Path(__file__).parent.parent
@@ -70,10 +71,11 @@ def built_in_place(python: Path, checkout: Path) -> subprocess.CompletedProcess[
 
 
 def bare(tmp_path: Path) -> Path:
-    """The Python of an environment that holds pip and setuptools alone."""
+    """The Python of an environment that holds pip and what builds a wheel alone."""
     home = tmp_path / "bare"
     venv.create(home, with_pip=False)
-    for package in (OURS / "pip", *OURS.glob("setuptools*"), OURS / "_distutils_hack"):
+    builds = (one for name in ("setuptools*", "vcs_versioning*", "packaging*") for one in OURS.glob(name))
+    for package in (OURS / "pip", *builds, OURS / "_distutils_hack"):
         (site_packages(home) / package.name).symlink_to(package)
     return home / "bin" / "python"
 
@@ -156,10 +158,37 @@ def test_failed_compile_ends_with_its_first_error(checkout: Path, python: Path) 
 
 
 @pytest.mark.slow
-def test_source_distribution_holds_what_is_compiled(checkout: Path, tmp_path: Path) -> None:
-    code = f"from setuptools import build_meta; build_meta.build_sdist({str(tmp_path)!r})"
+def test_the_version_is_the_tags_and_says_where_there_is_none(checkout: Path, tmp_path: Path) -> None:
+    """In a folder of some other repository, in a clone without tags, at a release, and in its source distribution."""
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "commit", "--quiet", "--allow-empty", "-m", "Theirs")
+    git(tmp_path, "tag", "v9.9.9")
+    assert version_in(checkout) == "0.0+unreleased"
+    git(checkout, "init", "--quiet")
+    git(checkout, "add", "--all")
+    git(checkout, "commit", "--quiet", "-m", "Ours")
+    assert version_in(checkout) == f"0.1.dev1+unreleased.g{git(checkout, 'rev-parse', '--short=9', 'HEAD')}"
+    for tag in ("v0.2.0", "v0"):
+        git(checkout, "tag", tag)
+    assert version_in(checkout) == "0.2.0"
+    with source_distribution(checkout, tmp_path) as archive:
+        archive.extractall(tmp_path, filter="data")
+    assert version_in(tmp_path / "kernelgate-0.2.0") == "0.2.0"
+
+
+def version_in(folder: Path) -> str:
+    return ended(sys.executable, "setup.py", "--version", cwd=folder, GIT_CONFIG_GLOBAL="/dev/null").stdout.strip()
+
+
+def source_distribution(checkout: Path, folder: Path) -> tarfile.TarFile:
+    code = f"from setuptools import build_meta; build_meta.build_sdist({str(folder)!r})"
     subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, check=True)
-    with tarfile.open(next(tmp_path.glob("kernelgate-*.tar.gz"))) as archive:
+    return tarfile.open(next(folder.glob("kernelgate-*.tar.gz")))
+
+
+@pytest.mark.slow
+def test_source_distribution_holds_what_is_compiled(checkout: Path, tmp_path: Path) -> None:
+    with source_distribution(checkout, tmp_path) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "csrc" / "attention").rglob("*.*")}
     assert sources <= held

@@ -32,7 +32,7 @@ def as_this_run(measured: RunRecord, number: int, base: Libraries, head: Librari
             raise KernelgateError(f"the {ours.side} of {ours.card} is not what was measured in #{number}")
     first_base, first_head = (next(iter(made.built.values())) for made in (base, head))
     run = run_identity(first_base, first_head)
-    if run.version != measured.run.version:
+    if _release(run.version) != _release(measured.run.version):
         raise KernelgateError(f"kernelgate {measured.run.version or '?'} measured #{number}, and this is {run.version}")
     taken = ("id", "event", "pull_request", "repository", "base_sha", "head_sha", "run_id", "run_attempt")
     commits = {"base": run.base_sha, "head": run.head_sha}
@@ -44,6 +44,11 @@ def as_this_run(measured: RunRecord, number: int, base: Libraries, head: Librari
             "notes": (Note(code=MEASURED_BEFORE, text=text), *measured.notes),
         }
     )
+
+
+def _release(version: str | None) -> str:
+    """Without the commit, which a version has besides where no release is tagged."""
+    return (version or "?").partition("+")[0]
 
 
 def _is_same(ours: Build, theirs: Build) -> bool:

@@ -141,6 +141,7 @@ class Engine:
                 "origins": {name: str(path) for name, path in self.origins.items()},
                 "repository": self.server.repository,
                 "sha": run.sha,
+                "ref": run.ref,
                 "run_id": run.id,
                 "stood_in": self.stood_in,
                 "held": sorted(self.held),

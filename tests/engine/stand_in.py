@@ -24,7 +24,7 @@ TOOLS = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/cuda/bin"]
 HOSTED_TOOLS = Path(__file__).parent / "hosted"
 """What GitHub's own image has besides."""
 KNOWN = {
-    "checkout": {"repository", "ref", "path", "persist-credentials", "fetch-depth", "sparse-checkout"},
+    "checkout": {"repository", "ref", "path", "persist-credentials", "fetch-depth", "fetch-tags", "sparse-checkout"},
     "setup-python": {"python-version"},
     "upload-artifact": {"name", "path", "if-no-files-found", "retention-days", "archive"},
     "download-artifact": {"name", "pattern", "path"},
@@ -63,8 +63,13 @@ def checkout(known: Json, workspace: Path, given: Json) -> Json:
     if not (folder / ".git").exists():
         git("init", "--quiet", str(folder))
         git(*here, "remote", "add", "origin", f"file://{origin}")
-    fetched = {"0": ("--tags", "origin", sha, "+refs/heads/*:refs/remotes/origin/*"), "1": ("--depth=1", "origin", sha)}
-    git(*here, "fetch", "--quiet", *fetched[given.get("fetch-depth", "1")])
+    fetched = {
+        "0": ("--tags", "origin", sha, "+refs/heads/*:refs/remotes/origin/*"),
+        "1": ("--no-tags", "--depth=1", "origin", sha),
+    }
+    pushed = known["ref"] if sha == known["sha"] and known["ref"].startswith("refs/tags/") else ""
+    tags = "refs/tags/*" if given.get("fetch-tags") == "true" else pushed
+    git(*here, "fetch", "--quiet", *fetched[given.get("fetch-depth", "1")], *[f"+{tags}:{tags}"][: len(tags)])
     if sparse := given.get("sparse-checkout", "").split():
         git(*here, "sparse-checkout", "set", "--cone", *sparse)
     git(*here, "checkout", "--quiet", "--detach", sha)

@@ -132,7 +132,10 @@ def test_a_record_that_proves_nothing_is_not_taken(queued: Desk, tmp_path: Path,
 def test_what_another_release_measured_is_measured_again(
     queued: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The commit that a version names is no release."""
     measured(queued)
+    monkeypatch.setattr("kernelgate.bench.measure.run.version_of", lambda _: version("kernelgate") + "+another")
+    assert taken(queued, tmp_path).run.run_id == 77
     monkeypatch.setattr("kernelgate.bench.measure.run.version_of", lambda _: "99.0")
     with pytest.raises(KernelgateError, match=r"measured #104, and this is 99\.0"):
         taken(queued, tmp_path)
