@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kernelgate.bench.system import lock
 from kernelgate.ci.policy.policy import RunnerGpu
 from tests.workflows import faults
 from tests.workflows.documents import ROOT, Workflow, actions, steps, texts, workflows
@@ -154,6 +155,14 @@ def test_only_measure_and_bisect_run_on_a_gpu_and_measure_never_compiles() -> No
     expected = "admit index measured doctor canary fuzz bench bench bench compare resources sanitize sanitize profile"
     expected += " merge compare"  # of shards, on a hosted runner
     assert verbs == expected.split()
+
+
+def test_waiting_for_the_device_takes_no_time_from_a_measurement() -> None:
+    """GitHub's limit counts it: the job has its hour besides the longest that its steps may wait."""
+    job = WORKFLOWS["measure"].jobs["measure"]
+    waiting = {verb for step in job["steps"] for verb in ("fuzz", "bench", "profile") if step.get("name") == verb}
+    assert job["timeout-minutes"] >= 60 + len(waiting) * lock.WAIT_S / 60 == 240
+    assert WORKFLOWS["bisect"].jobs["search"]["timeout-minutes"] >= 120 + lock.WAIT_S / 60
 
 
 def test_a_search_gets_commits_that_the_trusted_side_resolved_and_no_token() -> None:
