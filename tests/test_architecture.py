@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
@@ -152,6 +153,20 @@ def requirements(names: list[str]) -> set[str]:
     return found
 
 
+def test_what_is_imported_comes_with_an_install() -> None:
+    """Of itself or by an extra; what a test's environment has besides is not there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    named = [
+        *project["dependencies"],
+        *(one for name in ("cuda", "history", "mcp", "ncu", "page") for one in extras[name]),
+    ]
+    there, known = requirements(named), metadata.packages_distributions()
+    outside = {name.partition(".")[0] for path in modules().values() for name in imports(path)}
+    outside -= sys.stdlib_module_names | {"kernelgate"} | {"pytest", "triton"}  # of whose users they are
+    assert [name for name in outside if not there & {canonicalize_name(one) for one in known[name]}] == []
+
+
 def test_nothing_outside_of_a_card_knows_what_a_kernel_computes() -> None:
     """Neither the words of the kernel that is included, nor those of any other case."""
     words = re.compile(r"attention|sdpa|head.?dim|causal|fa_s512", re.IGNORECASE)
@@ -170,6 +185,7 @@ def test_nothing_outside_of_a_card_knows_what_a_kernel_computes() -> None:
 
 WITHOUT = """
 import sys
+import tomllib
 class Absent:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in {absent!r}:
