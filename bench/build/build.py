@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kernelgate.bench.build import archs, cache, machine_code, toolchain
 from kernelgate.bench.build.archs import ARCH_LIST, Target, sm
-from kernelgate.bench.build.compiler_output import MAX_LINE, STATUS, CompilerOutput, FirstError
+from kernelgate.bench.build.compiler_output import HERE, MAX_LINE, STATUS, CompilerOutput, FirstError, Quoting
 from kernelgate.bench.build.library import LIBRARY, SOURCES, Library, Manifest, card_in, content_digest
 from kernelgate.bench.build.machine_code import MachineCode
 from kernelgate.bench.build.recipe import COMPILER_VARIABLES, Recipe, namespace_of
@@ -181,6 +181,7 @@ def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) 
     unfinished = [*recipe.units, LIBRARY]
     log.parent.mkdir(parents=True, exist_ok=True)
     output = CompilerOutput(recipe.sources.files.keys(), recipe.namespace)
+    quoted = Quoting(recipe.sources.files.keys())
     label = f"compile {_subject(recipe.sources.card, sha, [*map(sm, recipe.targets)])}"
     told = track(label, len(unfinished), alike=False, limit_s=limits.total_s)
     with log.open("w", encoding="utf-8") as file, told as advance:
@@ -196,10 +197,11 @@ def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) 
             if step and step["step"] in unfinished:
                 unfinished.remove(step["step"])
                 advance(_shown(unfinished))
-            elif line and shown < MAX_SHOWN:
+                return
+            for told in quoted(line[:MAX_LINE].replace(HERE, "")) if line and shown < MAX_SHOWN else ():
                 shown += 1
                 more = f" … (what follows is in {log})" if shown == MAX_SHOWN else ""
-                say(f"{time.monotonic() - start:6.1f} s  {line[:MAX_LINE]}{more}")
+                say(f"{time.monotonic() - start:6.1f} s  {told}{more}")
 
         def on_silence(seconds: float) -> None:
             say(f"still compiling {_shown(unfinished)}: silent for {seconds:.0f} s")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from posixpath import normpath
 
 from kernelgate.bench.record import MAX_WARNING, MAX_WARNINGS, CompilerWarning
@@ -159,7 +160,7 @@ class CompilerOutput:
     def error(self) -> FirstError:
         """Where no line is known as an error, the first of the step that failed."""
         source = self._failed or "build.ninja"
-        excerpt = tuple(quotable(self._lines, self.files))
+        excerpt = tuple(chain.from_iterable(map(Quoting(self.files), self._lines)))
         said = excerpt[0].strip() if excerpt else "it failed without output"
         broken = not excerpt or any(map(broke_down, excerpt))
         found = self._found or FirstError(source, f"{source}: error: {said}", False, broken)
@@ -186,18 +187,23 @@ def was_ended(code: int) -> bool:
     return -code in ENDED or code - 128 in ENDED
 
 
-def quotable(lines: Iterable[str], files: Collection[str]) -> Iterator[str]:
-    """The lines without what stands in other files, which a source may include and compilers quote: that is nobody's
-    business."""
-    shown = True
-    for line in lines:
+@dataclass
+class Quoting:
+    """Called with line after line: that line, or what stands for it. What stands in other files, which a source may
+    include, or name by #line, and compilers quote, is nobody's business."""
+
+    files: Collection[str]
+    _shown: bool = True
+
+    def __call__(self, line: str) -> list[str]:
         if match := PLACE.match(line):
             file = normpath(match["file"] or match["context"])
-            shown = _may_be_quoted(file, files)
-            if not shown:
-                yield f"{file}: {NOT_QUOTED}"
-        if shown:
-            yield line
+            self._shown = _may_be_quoted(file, self.files)
+            if not self._shown:
+                return [f"{file}: {NOT_QUOTED}"]
+        elif STATUS.match(line) or FAILED.match(line):  # of another step
+            self._shown = True
+        return [line] if self._shown else []
 
 
 def _may_be_quoted(file: str, files: Collection[str]) -> bool:

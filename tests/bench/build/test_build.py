@@ -149,6 +149,26 @@ def test_a_failed_compile_shows_the_first_error(tree: Path, cache: Path, capfd: 
     assert loaded(compiled(write(tree, CPU_FILES))).the_answer() == 42
 
 
+@pytest.mark.parametrize("kind", ["error", "warning"])
+def test_a_line_of_another_file_is_not_shown_while_it_is_compiled(
+    tree: Path, tmp_path: Path, kind: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """By #line a source gives any file's name as its own, and compilers quote what stands in that."""
+    (tmp_path / "other").write_text("root:x:0:0\n", encoding="utf-8")
+    own = "return valve;" if kind == "error" else "return value;"
+    hidden = f'#line 1 "{tmp_path / "other"}"\n#{kind} hidden\n#line 7 "csrc/answer.h"\n'
+    write(tree, {"csrc/answer.h": ANSWER.replace("return value;", own) + f"#warning ours\n{hidden}"})
+    if kind == "error":
+        with pytest.raises(CompileError, match=r"'valve' was not declared|is none of the commit's files"):
+            compiled(tree)
+    else:
+        compiled(tree)
+    said = capfd.readouterr().err
+    assert "root:x" not in said
+    assert f"{tmp_path / 'other'}: is none of the commit's files" in said
+    assert "#warning ours" in said, "a source's own lines are shown"
+
+
 def test_an_undefined_symbol_is_found_while_building(tree: Path) -> None:
     write(tree, {"csrc/binding.cpp": BINDING + "int elsewhere();\nEXPORT int more() { return elsewhere(); }\n"})
     with pytest.raises(CompileError, match=r"csrc/binding.cpp: error: undefined reference to `elsewhere\(\)'"):
