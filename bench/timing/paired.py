@@ -217,7 +217,8 @@ def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided
 
 def _add(setup: Setup, turn: Turn, growing: Growing, notice: Notice, advance: progress.Advance) -> None:
     """Times a process into the record. Of one in which a call crashes or hangs, what was finished by then, and each
-    side that does so without the other and the reference. Raises ProcessError where neither does."""
+    side that does so without the other and the reference. Where neither does, the reference is left out from then on;
+    raises ProcessError where it was already."""
     try:
         growing.add(process.timed(setup, turn, advance))
         return
@@ -229,7 +230,8 @@ def _add(setup: Setup, turn: Turn, growing: Growing, notice: Notice, advance: pr
         growing.add(crash.before)
     # What hangs once may have waited for the machine, and what crashes beside the reference may be the reference.
     key = (turn.card.name, crash.case.id)
-    sure = len(crash.sides) == 1 and not crash.hung and (crash.sides != ("head",) or bool(setup.references.get(key)))
+    suspected = turn.role != "witness" and "head" in crash.sides and not setup.references.get(key)
+    sure = len(crash.sides) == 1 and not crash.hung and not suspected
     found = {crash.sides[0]: crash} if sure else {}
     known, setup.references = setup.references, {**setup.references, key: "calls crashed beside it"}
     for side, library in turn.libraries.items():
@@ -242,6 +244,10 @@ def _add(setup: Setup, turn: Turn, growing: Growing, notice: Notice, advance: pr
                 found[side] = error
     if found or turn.libraries.keys() - {"base", "head"}:  # then it may be the pinned commit that crashed
         setup.references = known
+    elif suspected:  # the next process leaves it out
+        text = f"{crash.case.id}: the reference is not timed: beside it {crash.fault}, and not where each side is alone"
+        growing.note(Note(code="no_reference", text=text))
+        return
     if not found:
         raise crash
     for side, alone_ in found.items():

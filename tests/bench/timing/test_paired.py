@@ -228,6 +228,10 @@ def test_a_kernel_that_does_not_do_its_work_when_timed_is_caught(
 CRASHED = "the process was killed by SIGSEGV; last lines of stderr: about to crash"
 
 
+def changed_timings(made: record.Process) -> record.Process:
+    return made.model_copy(update={"timings": ()})
+
+
 def crashes(done: RunRecord) -> dict[tuple[str, str], str | None]:
     """By case and side."""
     timings = [timing for one in done.processes for timing in one.timings]
@@ -281,9 +285,6 @@ def test_where_neither_crashes_without_the_other_they_take_turns(
         error.crash, error.hung, error.sides = "killed by SIGSEGV", hung, ("base", "head")
         raise process.CrashError(error, turn.cases[0], replace(done, process=changed_timings(done.process)))
 
-    def changed_timings(made: record.Process) -> record.Process:
-        return made.model_copy(update={"timings": ()})
-
     monkeypatch.setattr(process, "timed", together_it_crashes)
     done = run(plan(built(), built()), tmp_path / "run.json")
     assert [one.role for one in done.processes] == ["alternating"]
@@ -292,8 +293,9 @@ def test_where_neither_crashes_without_the_other_they_take_turns(
 
 
 @pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize("based", [True, False], ids=["beside a base", "alone"])
 def test_a_reference_that_crashes_is_no_fault_of_the_head(
-    built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    based: bool, built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     timed = process.timed
 
@@ -307,10 +309,36 @@ def test_a_reference_that_crashes_is_no_fault_of_the_head(
         raise process.CrashError(error, turn.cases[0], replace(done, process=nothing))
 
     monkeypatch.setattr(process, "timed", beside_the_reference)
-    done = run(plan(built(), built()), tmp_path / "run.json")
+    done = run(plan(built() if based else None, built()), tmp_path / "run.json")
     assert not crashes(done)
-    [timing] = done.processes[0].timings
-    assert timing.samples_us.keys() == {"base", "head"}
+    [process_] = done.processes
+    assert process_.role == ("paired" if based else "block"), "they are not kept apart for the reference's sake"
+    [timing] = process_.timings
+    assert timing.samples_us.keys() == ({"base", "head"} if based else {"head"})
+    assert any(
+        "the reference is not timed: beside it process 1 of 1 was killed by SIGSEGV" in one for one in texts(done)
+    )
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_head_that_crashes_in_the_witness_is_not_tried_again(
+    built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed, tried = process.timed, []
+
+    def alone(setup: process.Setup, turn: process.Turn, advance: Callable[[str], None]) -> process.Timed:
+        tried.append(turn.role)
+        done = timed(setup, turn, advance)
+        if turn.role != "witness":
+            return done
+        error = ProcessError("witness, head alone was killed by SIGSEGV")
+        error.crash, error.sides = "killed by SIGSEGV", ("head",)
+        raise process.CrashError(error, turn.cases[0], replace(done, process=changed_timings(done.process)))
+
+    monkeypatch.setattr(process, "timed", alone)
+    done = run(plan(built(), built(), witness=True), tmp_path / "run.json")
+    assert crashes(done) == {(SMALL, "head"): "killed by SIGSEGV"}
+    assert tried.count("block") == 1, "whether the base crashes, too, is looked at; of the head it is known"
 
 
 @pytest.mark.usefixtures("in_process")
