@@ -206,7 +206,7 @@ def hold(entry: Path) -> None:
 
 def prune(cache: Path, unused_s: float, most_bytes: float) -> Pruned:
     """Removes libraries that nobody took for so long, with their logs; then those that waited longest, until it fits.
-    Raises OSError where the cache may not be written."""
+    Raises OSError and OutputError where the cache may not be read or written."""
     now, left = time.time(), sorted(entries(cache), key=lambda entry: entry.last_used)
     size = sum(entry.size for entry in left)
     removed, in_use = [], []
@@ -224,7 +224,7 @@ def prune(cache: Path, unused_s: float, most_bytes: float) -> Pruned:
 
 def entries(cache: Path) -> Iterator[CacheEntry]:
     """All libraries of the cache, also damaged ones."""
-    for folder in sorted(cache.glob("*")):
+    for folder in sorted(cache.iterdir()) if cache.exists() else ():
         if _KEY.fullmatch(folder.name) and folder.is_dir():
             with suppress(FileNotFoundError):  # another process makes room, too
                 size = sum(path.lstat().st_size for path in folder.rglob("*"))
@@ -239,7 +239,10 @@ def _removed(entry: Path) -> bool:
         alone = lock.taken(handle)
         if alone:
             (entry / MANIFEST).unlink(missing_ok=True)  # first: without it the rest is no library
-            shutil.rmtree(entry, ignore_errors=True)
+            try:
+                shutil.rmtree(entry)
+            except OSError as error:
+                raise OutputError(f"{entry} cannot be removed: {error.strerror}") from None
             (entry.parent / LOGS / f"{entry.name}.log").unlink(missing_ok=True)
         return alone
     finally:

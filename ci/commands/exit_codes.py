@@ -74,6 +74,8 @@ def of_error(error: BaseException) -> tuple[int, str]:
         return KernelgateError.exit_code, f"kernelgate: {LACKING[errno.ENOMEM]}"
     if isinstance(error, OSError) and error.errno in LACKING:
         return KernelgateError.exit_code, f"kernelgate: {LACKING[error.errno]}"
+    if isinstance(error, OverflowError) and "timestamp" in str(error):
+        return KernelgateError.exit_code, "kernelgate: this machine's clock is centuries from now: set it"
     # click catches a closed pipe itself, and then exits with 1.
     if isinstance(error, BrokenPipeError) or (isinstance(error, SystemExit) and error.code == 1):
         return CLOSED_PIPE, ""

@@ -114,9 +114,9 @@ def _commit(run: Run) -> Code | str:
 def age_of(now: Run, then: Run) -> str:
     """ "13 months older", by the dates of both records."""
     taken, made = baseline_age.day(then.created_at), baseline_age.day(now.created_at)
-    if taken is None:
+    days = (made - taken).days if taken and made else 0
+    if taken is None or days < -baseline_age.YEAR_DAYS:  # by a clock that was wrong
         return "of unknown age"
-    days = (made - taken).days if made else 0
     if days < 2:
         return f"of {taken}"
     return f"{days} days old" if days < 2 * MONTH_DAYS else f"{round(days / MONTH_DAYS)} months old"

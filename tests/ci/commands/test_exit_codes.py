@@ -137,7 +137,8 @@ def test_what_may_not_be_read_is_no_output_that_failed(tmp_path: Path) -> None:
 
     def said(*words: object) -> tuple[int, str]:
         command = [*bare, sys.executable, "-m", "kernelgate.ci.commands.cli", *map(str, words)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        variables = {**os.environ, "KERNELGATE_CACHE": str(folder)}
+        done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
         return done.returncode, done.stderr
 
     cards_, outcomes = ("cards", "--list", "--cards", folder), ("outcomes", "--sessions", folder / "sessions")
@@ -149,6 +150,15 @@ def test_what_may_not_be_read_is_no_output_that_failed(tmp_path: Path) -> None:
     folder.chmod(0)
     assert said(*cards_) == (3, f"kernelgate: {folder} cannot be read: permission denied\n")
     assert said(*outcomes) == (3, f"kernelgate: {folder}/sessions: permission denied\n")
+    library = folder / ("a" * 32)
+    kept = [(folder, 3, f"{folder}:"), (library, 3, f"{library}/library.json:")]
+    for one, code, name in (*kept, (library / "sub", 74, f"{library} cannot be removed:")):
+        folder.chmod(0o700)
+        (library / "sub").mkdir(parents=True, exist_ok=True)
+        one.chmod(0)
+        ended, told = said("cache", "prune", "--days", 0)
+        assert (ended, told.lower()) == (code, f"kernelgate: {name} permission denied\n".lower())
+        one.chmod(0o700)
     folder.chmod(0o500)
     assert said("report", RECORD, "-o", folder / "comment.md")[0] == 74
     folder.chmod(0o700)
@@ -170,6 +180,7 @@ def test_what_may_not_be_read_is_no_output_that_failed(tmp_path: Path) -> None:
             "kernelgate: no usable temporary directory found in ['/Tmp']: make room in one, or set TMPDIR",
         ),
         (ExceptionGroup("of tasks", [ExceptionGroup("of one", [BrokenPipeError()])]), 141, ""),
+        (OverflowError("timestamp too large"), 3, "kernelgate: this machine's clock is centuries from now: set it"),
         (KeyboardInterrupt(), 130, "kernelgate: interrupted"),
         (SystemExit(0), 0, ""),
     ],

@@ -18,6 +18,7 @@ from kernelgate.ci.judge.case import Direction, Status
 from kernelgate.ci.judge.prior import NO_HISTORY, History
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.report.baseline import age_of
 from tests import runs
 from tests.runs import process, run_record
 
@@ -96,6 +97,11 @@ def test_what_lies_between_beside_days_is_said_first_and_widens(
 
 def test_a_baseline_of_eleven_months_is_no_year_old() -> None:
     assert judge(measured({"one": 110.0}, made="2027-07-20"), Policy(), STEADY).apart == ()
+
+
+@pytest.mark.parametrize(("made", "age"), [("9999-12-31", "of unknown age"), ("2026-08-20", "of 2026-08-20")])
+def test_a_baseline_of_a_wrong_clock_has_no_age(made: str, age: str) -> None:
+    assert age_of(Run(created_at="2026-08-09T03:00:00Z"), Run(created_at=made)) == age
 
 
 @pytest.fixture
