@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-PAGES = sorted((Path(__file__).parents[2] / "docs").glob("*.md"))
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
 TWICE = re.compile(
     r"""(?:^|(?<=[.:;]\ ))(?:               # at the beginning of a sentence
       \w+(?:ed|en|eld|ept|old|eft)\ (?:is|are|was|were)\b  # "Filled is what was kept."
@@ -34,3 +35,8 @@ def test_no_sentence_is_one_to_read_twice(page: Path) -> None:
 def test_a_planted_inversion_is_found(said: str) -> None:
     assert len(twice(f"## A heading\n\n{said}")) == 1
     assert twice("The page is filled. It is held.\nA bug is not noticed.") == []
+
+
+def test_documents_that_no_checkout_has_are_cited_by_title_and_section() -> None:
+    logs = (ROOT / ".ci" / "sessions").glob("*/log.jsonl")
+    assert [log.parent.name for log in logs if re.search(r"\b\d{3}\.md\b", log.read_text(encoding="utf-8"))] == []
