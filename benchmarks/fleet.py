@@ -1,4 +1,4 @@
-"""How long pull requests wait for a GPU, and what they cost, by runners and shards: the table of docs/fleet.md.
+"""How long pull requests wait for a GPU, and what they cost, by runners and shards: the table of docs/runner.md.
 
 A simulation: pull requests come at random; their shards are taken in order of arrival by whichever runner is free. As
 nothing overtakes, the times at which runners become free are all of its state, and no library is needed.
@@ -20,7 +20,7 @@ from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.policy import policy
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "fleet.md"
+PAGE = ROOT / "docs" / "runner.md"
 RECORDS = (*sorted((ROOT / "tests/data/pairs").glob("*.json")), ROOT / "tests/data/timing/pull_request_suite.json")
 GPU = "NVIDIA L4"
 DAY_S = 86_400.0

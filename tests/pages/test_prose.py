@@ -37,6 +37,14 @@ def test_a_planted_inversion_is_found(said: str) -> None:
     assert twice("The page is filled. It is held.\nA bug is not noticed.") == []
 
 
+def test_the_pages_are_few_and_short() -> None:
+    assert len(PAGES) <= 20
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in PAGES) < 25_000
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.split()) <= 450
+    assert len(re.findall(r"(?<!!)\[[^\]]*\]\(", readme)) <= 12
+
+
 def test_documents_that_no_checkout_has_are_cited_by_title_and_section() -> None:
     logs = (ROOT / ".ci" / "sessions").glob("*/log.jsonl")
     assert [log.parent.name for log in logs if re.search(r"\b\d{3}\.md\b", log.read_text(encoding="utf-8"))] == []
