@@ -7,9 +7,13 @@ import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Page, Route
+
+from tests.ci.report import browser
 
 ROOT = Path(__file__).parent.parent
 
@@ -54,6 +58,55 @@ def test_the_site_is_built_and_fetches_nothing(site: Path) -> None:
             "a table is raw"
         )
     assert not list(site.rglob("*.py"))
+
+
+LOOKED_AT = pytest.mark.guards("docs/", "mkdocs.yml", "README.md", "tests/test_site.py", "tests/workflows/package")
+HOST = "http://site.test/"
+PAGES = ("", "CUDA_COOKBOOK/", "comment/", "loop/", "404.html")
+"""Prose, programs, wide tables, drawings, and the page for a wrong address."""
+
+
+@pytest.fixture(scope="module")
+def tab(site: Path) -> Iterator[Page]:
+    if browser.executable() is None:
+        pytest.fail(browser.MISSING)
+
+    def answer(route: Route) -> None:
+        path = site / route.request.url.removeprefix(HOST).partition("?")[0]
+        route.fulfill(path=path / "index.html" if path.is_dir() else path)
+
+    with browser.opened() as page:
+        page.route(f"{HOST}**", answer)
+        yield page
+
+
+@LOOKED_AT
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (390, "light"), (1280, "dark"), (1280, "light")])
+def test_every_reader_can_use_the_pages(tab: Page, width: int, scheme: str) -> None:
+    tab.set_viewport_size({"width": width, "height": 800})
+    tab.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    for page in PAGES:
+        tab.goto(HOST + page)
+        tab.wait_for_timeout(100)
+        shown = tab.get_attribute("body", "data-md-color-scheme")
+        assert shown == {"light": "default", "dark": "slate"}[scheme], "the site follows the system"
+        assert (page, browser.serious(tab)) == (page, [])
+
+
+@LOOKED_AT
+@pytest.mark.slow
+def test_a_page_that_some_cannot_use_is_found(tab: Page) -> None:
+    for fault, rule in (
+        ("document.querySelector('.md-content p').style.color = '#999'", "color-contrast"),
+        ("document.querySelector('.md-content p a').style.textDecoration = 'none'", "link-in-text-block"),
+        ("document.querySelectorAll('.scroll').forEach(one => one.removeAttribute('tabindex'))", "scrollable-region"),
+    ):
+        tab.set_viewport_size({"width": 390, "height": 800})
+        tab.emulate_media(color_scheme="light")
+        tab.goto(f"{HOST}comment/")
+        tab.evaluate(fault)
+        assert any(found.startswith(rule) for found in browser.serious(tab)), rule
 
 
 @pytest.mark.slow
