@@ -97,7 +97,7 @@ docs: env $(CHARTS) ## build the documentation's site in build/site, without net
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 	$(VENV)/bin/python -m tests.gallery.examples build/site/examples/dashboard
 
-drawings: env ## draw the packages and all sessions anew into docs/images
+drawings: env ## draw sessions, patterns, packages and folders anew into docs/images
 	KERNELGATE_GOLDEN=write $(VENV)/bin/pytest -q tests/pages/test_drawings.py
 
 dashboard: env $(CHARTS) ## write the history's dashboard into build/site/history, beside the documentation's

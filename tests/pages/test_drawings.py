@@ -1,49 +1,95 @@
-"""The drawings of the guides hold their numbers to log and code, say what they show, and are all shown."""
+"""The drawings of the guides are made of what is there: log, gates, patterns, packages, folders, all sessions."""
 
 from __future__ import annotations
 
 import os
-import re
+import subprocess
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+from textwrap import wrap
+
+from markupsafe import Markup
 
 from kernelgate.ci.document import drawing
-from kernelgate.ci.lab import drawings, folder, session_entries, state
-from kernelgate.ci.lab.log import Opened
+from kernelgate.ci.lab import drawings, folder, patterns, session_entries, state
+from kernelgate.ci.lab.log import Opened, tries
 from kernelgate.ci.policy import policy
 from tests.test_architecture import MAY_IMPORT
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
-DRAWN = {
-    path.stem: path.read_text(encoding="utf-8")
-    for path in sorted(IMAGES.glob("*.svg"))
-    if path.stem.startswith(("architecture", "guide_", "nsight_", "walk_", "sessions"))
-}
-
-
-def words(name: str) -> str:
-    return " ".join(re.findall(r"<text[^>]*>([^<]*)", DRAWN[name]))
-
-
-def test_the_drawing_of_a_session_has_the_times_of_its_gates() -> None:
-    for gate in state.gate_states((Opened(name="", objective=""),)):
-        assert gate.name == "document" or f"{gate.name} at most {gate.limit_minutes:g} min" in words("guide_session")
-    for minutes, what in (
-        (state.CHANGE_MINUTES, "; each is tried"),
-        (state.AGAIN_MINUTES, ", against the reference"),
-        (state.DOCUMENT_MINUTES, ", the report"),
-        (state.OPTIMISE_MINUTES, ", the money"),
-        (state.WITHOUT_GATE_MINUTES, " without"),
-    ):
-        assert f"{minutes:g} min{what}" in words("guide_session")
+IN_A_SESSION = ("doctor", "resources", "build", "bisect", "fuzz", "bench", "profile", "analyze", "pr", "compare")
+"""The commands of patterns, in the order in which a session comes to them."""
+LETTERS = 52
+"""Of a line of a box."""
 
 
 def current(name: str, made: str) -> bool:
     """Whether the drawing is what it would be now; `make drawings` draws it anew."""
+    path = IMAGES / f"{name}.svg"
     if os.environ.get("KERNELGATE_GOLDEN") == "write":
-        (IMAGES / f"{name}.svg").write_text(made, encoding="utf-8")
-        return True
-    return DRAWN[name] == made
+        path.write_text(made, encoding="utf-8")
+    return path.read_text(encoding="utf-8") == made
+
+
+Row = tuple[str, str]
+
+
+def boxes(title: str, rows: Sequence[Row], apart: Sequence[Row] = ()) -> str:
+    """One below the other, each with its name and what is said of it; arrows lead from row to row, none to `apart`."""
+    drawn: list[Markup] = [drawing.text(0, 14, title)]
+    y, spoken, middles = 26.0, [], []
+    for name, said in (*rows, *apart):
+        lines = wrap(said, LETTERS)
+        high = 24.0 + 15 * len(lines)
+        drawn.append(drawing.rect((0, y), drawing.WIDTH, high, "other"))
+        drawn.append(drawing.text(8, y + 16, name))
+        drawn += [drawing.text(8, y + 31 + 15 * at, line, "tick") for at, line in enumerate(lines)]
+        middles.append((y, y + high))
+        spoken.append(f"{name}: {said}")
+        y += high + 14
+    for (_, end), (start, _) in pairwise(middles[: len(rows)]):
+        drawn.append(drawing.line((180, end), (180, start), "zero"))
+        drawn.append(drawing.path([(176, start - 5), (180, start), (184, start - 5)], "other"))
+    return drawings.file([drawings.SessionDrawing(f"{title}. {'; '.join(spoken)}.", y, tuple(drawn))])
+
+
+def test_the_drawing_of_a_session_is_current() -> None:
+    gates = [
+        (one.name, f"at most {one.limit_minutes:g} min: {one.passes}")
+        for one in state.gate_states((Opened(name="", objective=""),))
+        if one.name != "document"
+    ]
+    rest = [
+        ("changes, one after the other", f"{state.CHANGE_MINUTES:g} min; each is tried, then kept or reverted"),
+        ("measure again", f"{state.AGAIN_MINUTES:g} min, against the reference"),
+        ("close", f"{state.DOCUMENT_MINUTES:g} min, the report"),
+    ]
+    stop = f"after {state.OPTIMISE_MINUTES:g} min, the money, or {state.WITHOUT_GATE_MINUTES:g} min without a gate"
+    at_any_time = [("if a gate fails", "do what it says, and pass it again"), ("stop", stop)]
+    assert current("guide_session", boxes("Gates in this order, then changes", [*gates, *rest], at_any_time))
+
+
+def test_the_drawing_of_the_patterns_is_current() -> None:
+    """Each where its command stands in a session."""
+    names = defaultdict(list)
+    for one in patterns.read_all(ROOT / "docs" / "patterns.md"):
+        names[one.command.split()[1]].append(one.name)
+    assert names.keys() <= set(IN_A_SESSION)
+    rows = [(f"kernelgate {verb}", ", ".join(names[verb])) for verb in IN_A_SESSION if verb in names]
+    last = ("kernelgate session review", "what cost time becomes a section here, which the next session is told")
+    assert current("guide_patterns", boxes("Patterns, by what is run in a session", [*rows, last]))
+
+
+def test_the_drawing_of_the_folders_is_current() -> None:
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    inside: dict[str, set[str]] = defaultdict(set)
+    for top, *below in (Path(name).parts[:-1] for name in done.stdout.split("\0") if "/" in name):
+        inside[top].update(below[:1])
+    rows = [(f"{top}/", ", ".join(sorted(inside[top]))) for top in sorted(inside)]
+    assert current("folders", boxes("Folders, and what lies in them", (), rows))
 
 
 def test_the_drawing_of_the_packages_is_current() -> None:
@@ -75,12 +121,8 @@ def test_the_drawing_of_all_sessions_is_current() -> None:
     assert current("sessions", made)
 
 
-def test_the_drawing_of_the_walkthrough_has_what_its_log_says() -> None:
-    events = folder.read(ROOT / folder.FOLDER / "rmsnorm-memory-speed").events
-    shown = state.state_of(events, policy.load(ROOT / policy.POLICY_FILE), events[-1].at or "")
-    first, second = shown.tries
-    assert first.gain_pct is not None
-    before = shown.figures.speedup_before or 0.0
-    assert f"{before:.3g}× beginning {before / (1 - first.gain_pct / 100):.3g}×" in words("walk_speed")
-    assert f"try 1 {first.decision}" in words("walk_speed")
-    assert f"try 2 {second.decision}" in words("walk_speed")
+def test_the_drawing_of_the_walkthrough_is_current() -> None:
+    """That of the session's own report."""
+    made = drawings.gains(tries(folder.read(ROOT / folder.FOLDER / "rmsnorm-memory-speed").events))
+    assert made is not None
+    assert current("walk_speed", drawings.file([made]))
