@@ -9,8 +9,9 @@ from pathlib import Path
 def markdown(header: Sequence[str], body: Iterable[Sequence[str]], numbers: bool = True) -> str:
     """`numbers`: all columns but the first hold numbers."""
     rule = ["---", *(["--:" if numbers else "---"] * (len(header) - 1))]
-    rows = (header, rule, *([cell.replace("|", "\\|") for cell in row] for row in body))
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    rows = (header, *([cell.replace("|", "\\|") for cell in row] for row in body))
+    first, *rest = (f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join((first, f"|{'|'.join(rule)}|", *rest))
 
 
 def put(page: Path, name: str, text: str) -> None:
