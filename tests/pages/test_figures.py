@@ -1,0 +1,162 @@
+"""Figures in the prose of pages are those of kept records, of logs, and of what decides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import permutations
+from statistics import fmean, median, stdev
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from kernelgate.bench import record
+from kernelgate.bench.core import hardware
+from kernelgate.bench.explain import ncu_reader
+from kernelgate.ci.judge import prior
+from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.lab import folder, state
+from kernelgate.ci.lab.log import tries
+from kernelgate.ci.policy import policy
+from tests.ci.records import DATA, traces
+
+ROOT = DATA.parents[1]
+RULES = policy.load(ROOT / policy.POLICY_FILE)
+
+
+def page(name: str) -> str:
+    return " ".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8").split())
+
+
+def changes(name: str) -> list[float]:
+    """Of each case of a kept comparison, in percent."""
+    return sorted(abs(one.change_pct or 0.0) for one in judge(record.read(DATA / f"{name}.json"), RULES).cases)
+
+
+def test_the_lessons_are_of_records_and_sessions() -> None:
+    text = page("performance")
+    for name, said in (
+        ("wgmma", "made the kernel {:.0f} to {:.0f}% faster"),
+        ("exact_maxima", "Exact maxima cost {:.0f} to {:.0f}%"),
+    ):
+        low, *_, high = changes(f"comparisons/{name}")
+        assert said.format(low, high) in text
+    for session, what, said in (
+        ("attention-two-consumers", "four consumers", "{:.1f}% faster than two"),
+        ("attention-wgmma-tuned", "128 queries a block", "the kernel is {:.1f}% slower"),
+        ("attention-wgmma-tuned", "a block for each tile", "with a block for each tile, {:.1f}%"),
+        ("attention-mma-tuned", "DefaultTile, 3 blocks", "made the mma.sync path {:.1f}% slower"),
+    ):
+        [tried] = (one for one in tries(folder.read(ROOT / folder.FOLDER / session).events) if one.what == what)
+        assert said.format(float(tried.said.split("%")[0])) in text
+    exponentials, h200 = 32 * 8 * 512 * 512, hardware.gpu("h200")
+    assert f"take {exponentials / (16 * h200.sm_count * 1980):.1f} µs each" in text, "16 a clock at 1,980 MHz"
+
+
+def test_the_int8_product_is_as_slow_as_the_page_says() -> None:
+    timings = [one for process in record.read(DATA / "cards/int8_same.json").processes for one in process.timings]
+    both = [one.samples_us for one in timings if {"reference", "head"} <= one.samples_us.keys()]
+    speeds = [median(one["reference"]) / median(one["head"]) for one in both]
+    assert f"{min(speeds):.2f} to {max(speeds):.2f} times `torch._int_mm`'s speed" in page("performance")
+
+
+def test_the_cookbook_has_the_times_of_its_reports() -> None:
+    us = {
+        name: ncu_reader.launches(str(DATA / f"nsight/attention_{name}.ncu-repz"))[0].figures["duration_us"]
+        for name in ("before", "spills", "banks")
+    }
+    text = page("CUDA_COOKBOOK")
+    for said in (
+        f"four blocks instead of two, the attention kernel took {us['spills']:.0f} µs instead of {us['before']:.0f}",
+        f"Spills made attention {us['spills'] / us['before']:.1f} times slower",
+        f"Without its swizzle, the attention kernel took {us['banks']:.0f} µs instead of {us['before']:.0f}",
+    ):
+        assert said in text
+
+
+def test_the_costs_of_timing_are_those_of_its_records() -> None:
+    names, cells = ("all_cases", "pull_request_suite"), list[tuple[str, str]]()
+    for name in names:
+        made = record.read(DATA / f"timing/{name}.json")
+        costs = {one.phase: one.gpu_seconds or 0.0 for one in made.costs}
+        sides = [one.samples_us for each in made.processes if each.role == "paired" for one in each.timings]
+        pct = [
+            100 * np.log(median(one["head"]) / median(one["base"])) for one in sides if {"head", "base"} <= one.keys()
+        ]
+        phases = " / ".join(f"{costs[phase]:.1f}" for phase in ("calls", "verifying", "witness"))
+        cells.append((f"{phases} s", f"{fmean(pct):.2f}%, {stdev(pct):.2f}%".replace("-", "−")))
+    for row in zip(*cells, strict=True):
+        assert f"| {' | '.join(row)} |" in page("timing")
+    for line in (DATA / "timing" / "README.md").read_text(encoding="utf-8").splitlines():
+        if any(f"`{name}.json`" in line for name in names):
+            assert f"| {line.rsplit('|', 2)[1].strip()} s" in page("timing")
+
+
+def test_what_was_measured_before_the_design_is_in_the_traces() -> None:
+    rng, fma, copy = np.random.default_rng(1), traces("quiet_fma_inter"), traces("quiet_copy_inter")
+    scatter = (100 * np.std(np.log(np.median(of[:, 1], -1) / np.median(of[:, 0], -1)), ddof=1) for of in (fma, copy))
+    assert "scatters by {:.2f}% (SM-bound) and {:.2f}% (bandwidth-bound)".format(*scatter) in page("timing")
+    drawn = np.median(fma[:, :2, rng.integers(0, 200, (1000, 200))], axis=-1)
+    ends = np.percentile(drawn, (2.5, 97.5), axis=-1)
+
+    def differ(base: int, head: int) -> bool:
+        (low, high), (least, most) = ends[:, base, 0], ends[:, head, 1]
+        found = stats.mannwhitneyu(fma[base, 0], fma[head, 1])
+        delta = abs(2 * found.statistic / 200**2 - 1)
+        return bool((high < least or most < low) and found.pvalue < 0.05 and delta >= 0.3)
+
+    pairs = list(permutations(range(len(fma)), 2))
+    share = 100 * sum(differ(*pair) for pair in pairs) / len(pairs)
+    assert f"a difference is reported {share:.0f}% of the time (SM-bound)" in page("timing")
+
+
+def test_the_six_sessions_went_as_the_loop_says() -> None:
+    names = ("attention-small-batch", "int8-few-rows", "int8-wide", "rmsnorm-long-rows", "rmsnorm-short-rows")
+    sessions = [folder.read(ROOT / folder.FOLDER / name) for name in (*names, "swiglu-small")]
+    shown = [state.summary(one.events, RULES, one.events[-1].at or "").figures for one in sessions]
+    tried = [one for session in sessions for one in tries(session.events)]
+    faster = [one.gain[0] for one in tried if one.gain and one.gain[1][0] > 0.5]
+    seconds = [one.gpu_seconds or 0.0 for one in shown]
+    assert f"took {min(seconds):.0f} to {max(seconds):.0f} s of the GPU each" in page("loop")
+    assert len(faster) == 5
+    said = f"Five of the {len(tried)} tries were certainly faster, by {min(faster):.1f} to {max(faster):.1f}%"
+    assert said in page("loop")
+    assert sum(one.gain_kept_pct > 1 for one in shown) == 1, "one session ended more than 1% faster"
+
+
+def latent() -> str:
+    kept = json.loads((ROOT / "benchmarks/results/fuzzing_latent.json").read_text(encoding="utf-8"))["results"]
+    assert len(kept) == 5
+    return f"no result differed by a bit in {min(one['calls'] for one in kept) // 10_000 * 10_000:,} or more calls"
+
+
+def truncated() -> str:
+    kept = json.loads((ROOT / "benchmarks/results/fuzzing_cpu.json").read_text(encoding="utf-8"))["results"]
+    said = {one["bug"]: look["message"] for one in kept for look in one["looks"] if look["detector"] == "accuracy"}
+    times = [
+        said[f"{bug}"].split("ulp (")[1].split("×")[0]
+        for bug in ("attention/cpu/output-truncated", "rmsnorm/cpu/rounded-twice")
+    ]
+    return "mean error {} times as large; rounding RMSNorm's twice, {} times".format(*times)
+
+
+def searched() -> str:
+    rows = (DATA / "bisect" / "README.md").read_text(encoding="utf-8").splitlines()
+    seconds = [int(row.rstrip("| ").rsplit(" ", 1)[1]) for row in rows if row.startswith("| `")]
+    return f"named the right commit in {min(seconds)} to {max(seconds)} s"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("fuzzing", latent),
+        ("statistics", truncated),
+        ("bisect", searched),
+        ("statistics", lambda: f"it is near {prior.CHANGE_PCT:g}%"),
+        ("statistics", lambda: f"in {2 * 0.25**2:.1%} of runs of two processes, but in {2 * 0.25**4:.1%} of four"),
+        ("statistics", lambda: f"where 3% of 800 calls are wrong, {0.75**24:.1%}; where 1% are, {0.75**8:.0%}"),
+    ],
+)
+def test_a_figure_is_that_of_what_is_kept(name: str, said: Callable[[], str]) -> None:
+    assert said() in page(name)
