@@ -18,7 +18,14 @@ from scipy import special
 from kernelgate.ci.document.formatting import as_percent, counted
 from kernelgate.ci.judge.stats import student_half_width
 from kernelgate.ci.lab.drawings import minutes_words
-from kernelgate.ci.lab.state import BLIND_TARGET, BOTTLENECK_TARGET, BUILD_TARGET, SessionSummary
+from kernelgate.ci.lab.state import (
+    BLIND_TARGET,
+    BOTTLENECK_TARGET,
+    BUILD_TARGET,
+    GPU_USD_TARGET,
+    LEARNING_TARGET_PCT,
+    SessionSummary,
+)
 
 FEW = 6
 """Sessions below which nothing is said over them: of five, not even the least and the largest are a 95% interval of the
@@ -83,9 +90,9 @@ def overall(rows: Sequence[SessionSummary]) -> tuple[Overall, ...]:
         _figure("time to a bottleneck", [one.minutes_to_bottleneck for one in numbers], "min", BOTTLENECK_TARGET),
         _figure("blind tries a session", [one.blind for one in numbers], "", BLIND_TARGET, _mean),
         _figure("mistakes repeated a session", repeated, "", 0, _mean),
-        _figure("GPU cost of a session", [one.usd_gpu for one in numbers], "USD"),
+        _figure("GPU cost of a session", [one.usd_gpu for one in numbers], "USD", GPU_USD_TARGET),
         _figure("assistant's cost of a session", [one.usd_assistant for one in numbers], "USD"),
-        _figure(learning, [one or None for one in minutes], "%", estimate=_learning),
+        _figure(learning, [one or None for one in minutes], "%", LEARNING_TARGET_PCT, _learning),
         _figure("gap to the expert's time", [one - EXPERT_MINUTES for one in minutes], "min", 0),
         _converged(minutes),
         _figure("share of the target's speed", reached, "", 1.0),

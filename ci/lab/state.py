@@ -17,8 +17,9 @@ from kernelgate.ci.policy.policy import Policy
 GateStatus = Literal["passed", "failed", "skipped", "open"]
 Stop = Literal["time", "cost", "gate"]
 HOUR_S = 3600.0
-BUILD_TARGET, BOTTLENECK_TARGET, BLIND_TARGET = 30, 15, 0
-"""Minutes to a working build and to a named bottleneck, and blind tries: the goals of the founding documents."""
+BUILD_TARGET, BOTTLENECK_TARGET, BLIND_TARGET, GPU_USD_TARGET, LEARNING_TARGET_PCT = 30, 15, 0, 5, -30
+"""Minutes to a working build and to a named bottleneck, blind tries, the GPU's cost, and by how much a session is
+shorter than the one before: the goals of the founding documents."""
 
 
 @dataclass(frozen=True)

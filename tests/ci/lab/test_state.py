@@ -133,6 +133,8 @@ def test_over_enough_sessions_each_figure_has_its_number_and_interval() -> None:
     assert found["gap to the expert's time"].interval == (59 - 120, 180 - 120), "the least and the largest of six"
     assert found["sessions to convergence"].said == "2 of 6; each later one took at most 120 min"
     assert found["assistant's cost of a session"].said == "not measured"
+    assert learning.said.endswith("6 sessions; the goal is -30 %)"), "as the founding documents hope"
+    assert found["GPU cost of a session"].goal == 5
     assert all(one.n == 6 for one in found.values() if one.value is not None)
 
 
