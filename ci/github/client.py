@@ -24,7 +24,7 @@ from github.File import File
 from github.PullRequest import PullRequest
 from github.Repository import Repository
 from github.Requester import Requester
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
 from kernelgate.bench.core.errors import KernelgateError, UsageError, faults
 from kernelgate.ci.document.escape import visible
@@ -215,106 +215,43 @@ def touches(names: Sequence[str] | None, paths: Iterable[str]) -> bool:
     return names is None or any(name.startswith(tuple(paths)) for name in names)
 
 
-# What is read of each kind of answer ---------------------------------------------------------------------------------
+# How each kind of answer is known -------------------------------------------------------------------------------------
 
 
-class ApiAnswer(BaseModel):
-    """A part of an answer; whatever else GitHub sends is not looked at."""
-
-    model_config = ConfigDict(strict=True)
-
-
-def _with(base: Any = ApiAnswer, /, **keys: Any) -> Any:
-    """An answer that holds these keys, each with a value of this kind; one with a default may be left out."""
-    fields: dict[str, Any] = {key: kind if isinstance(kind, tuple) else (kind, ...) for key, kind in keys.items()}
-    return create_model("ApiObject", __base__=base, **fields)
+def _with(**keys: Any) -> Any:
+    """An object that holds these keys, each with a value of this kind; whatever else GitHub sends is not looked at."""
+    fields: dict[str, Any] = {key: (kind, ...) for key, kind in keys.items()}
+    return create_model("ApiObject", __config__=ConfigDict(strict=True), **fields)
 
 
 def _many(kind: Any) -> Any:
     return list[kind]
 
 
-_TIME = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$")]
 _SHA = Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
-_OR_NONE, _MAY_LACK, _MAYBE_TIME = str | None, (str | None, None), (_TIME | None, None)
-
 _NAME, _USER, _COMMIT = _with(name=str), _with(login=str), _with(sha=_SHA)
-_LABEL, _BRANCH = _with(_NAME, color=str), _with(_COMMIT, ref=str)
-_FILE = _with(filename=str, previous_filename=_MAY_LACK, patch=_MAY_LACK)
-_SOURCE = _with(full_name=str, owner=_USER, pushed_at=_MAYBE_TIME)
-_LISTED_PULL = _with(
-    number=int,
-    url=str,
-    issue_url=str,
-    state=str,
-    draft=(bool, False),
-    title=str,
-    body=_OR_NONE,
-    user=_with(_USER, type=str),
-    labels=_many(_LABEL),
-    merged_at=_MAYBE_TIME,
-    merge_commit_sha=(_SHA | None, None),
-    head=_with(_BRANCH, repo=_SOURCE | None),
-    base=_BRANCH,
-)
-_PULL = _with(_LISTED_PULL, changed_files=int)
-_COMMENT = _with(id=int, url=str, body=_OR_NONE, user=_USER | None)
-_ISSUE = _with(_COMMENT, number=int, state=str, labels=_many(_NAME | str))  # a label may be its name alone
-_CHECK = _with(
-    _NAME,
-    id=int,
-    url=str,
-    status=str,
-    conclusion=_OR_NONE,
-    external_id=_OR_NONE,
-    app=_with(slug=str) | None,
-    completed_at=_MAYBE_TIME,
-    output=_with(title=_OR_NONE, summary=_OR_NONE, text=_MAY_LACK, annotations_count=int),
-)
-RUN = _with(
-    id=int,
-    event=str,
-    status=_OR_NONE,
-    conclusion=_OR_NONE,
-    run_attempt=int,
-    workflow_id=int,
-    head_sha=_SHA,
-    head_branch=_OR_NONE,
-    repository=_with(full_name=str),
-    head_repository=_SOURCE | None,
-    created_at=_TIME,
-    html_url=str,
-    display_title=(str, ""),
-    jobs_url=str,
-    artifacts_url=str,
-)
-_STEP = _with(_NAME, conclusion=_OR_NONE)
-_JOB = _with(_STEP, run_attempt=int, steps=(_many(_STEP), []))
-_REVIEW = _with(state=str, user=_USER, environments=_many(_NAME))
-_ARTIFACT = _with(_NAME, id=int, size_in_bytes=int, expired=bool, archive_download_url=str, digest=_MAY_LACK)
-_REF = _with(ref=str, url=str, object=_COMMIT)
+_PULL = _with(number=int, state=str, head=_COMMIT, base=_COMMIT)
+_ISSUE, _COMMENT = _with(id=int, number=int, state=str), _with(id=int, body=str | None)
+_CHECK = _with(name=str, id=int, status=str, output=_with(annotations_count=int))
+RUN = _with(id=int, status=str | None, run_attempt=int, head_sha=_SHA, repository=_with(full_name=str))
+_JOB, _REVIEW = _with(name=str, run_attempt=int), _with(state=str, user=_USER, environments=_many(_NAME))
+_ARTIFACT = _with(name=str, id=int, size_in_bytes=int, expired=bool, archive_download_url=str)
 
 READ: tuple[tuple[str, str, Any], ...] = (
     ("GET", "", _with(default_branch=str)),
-    ("GET", "/pulls", _many(_LISTED_PULL)),
-    ("POST", "/pulls", _PULL),
-    ("GET|PATCH", r"/pulls/\d+", _PULL),
-    ("GET", r"/pulls/\d+/files", _many(_FILE)),
+    ("GET", "/pulls|/commits/[^/]+/pulls", _many(_PULL)),
+    ("GET|POST|PATCH", r"/pulls(/\d+)?", _PULL),
+    ("GET", r"/pulls/\d+/files", _many(_with(filename=str))),
     ("GET", "/issues", _many(_ISSUE)),
-    ("POST", "/issues", _ISSUE),
-    ("GET|PATCH", r"/issues/\d+", _ISSUE),
+    ("GET|POST|PATCH", r"/issues(/\d+)?", _ISSUE),
     ("GET", r"/issues/\d+/comments", _many(_COMMENT)),
-    ("POST", r"/issues/\d+/comments", _COMMENT),
-    ("GET|PATCH", r"/issues/comments/\d+", _COMMENT),
-    ("GET|POST", r"/issues/\d+/labels", _many(_LABEL)),
-    ("DELETE", r"/issues/\d+/labels/[^/]+", _many(_LABEL)),
-    ("PATCH", "/labels/[^/]+", _LABEL),
-    ("POST", "/check-runs", _CHECK),
-    ("GET|PATCH", r"/check-runs/\d+", _CHECK),
+    ("GET|POST|PATCH", r"/issues/(\d+/comments|comments/\d+)", _COMMENT),
+    ("GET|POST|DELETE", r"/issues/\d+/labels(/[^/]+)?", _many(_NAME)),
+    ("PATCH", "/labels/[^/]+", _NAME),
+    ("GET|POST|PATCH", r"/check-runs(/\d+)?", _CHECK),
     ("GET", "/commits/[^/]+/check-runs", _with(check_runs=_many(_CHECK))),
     ("GET", "/commits/[^/]+", _COMMIT),
-    ("GET", "/commits/[^/]+/pulls", _many(_LISTED_PULL)),
-    ("GET", "/compare/.+", _with(merge_base_commit=_COMMIT, files=(_many(_FILE), []))),
+    ("GET", "/compare/.+", _with(merge_base_commit=_COMMIT)),
     ("GET", "/collaborators/[^/]+/permission", _with(permission=str)),
     ("GET", "/actions/runs", _with(workflow_runs=_many(RUN))),
     ("GET", r"/actions/runs/\d+", RUN),
@@ -323,13 +260,12 @@ READ: tuple[tuple[str, str, Any], ...] = (
     ("GET", r"/actions/runs/\d+/artifacts", _with(artifacts=_many(_ARTIFACT))),
     # Answered by an address in its headers: its body is empty.
     ("GET", r"/actions/artifacts/\d+/zip", _with(location=str)),
-    ("GET", "/git/ref/.+", _REF),
-    ("POST", "/git/refs", _REF),
-    ("PATCH", "/git/refs/.+", _REF),
+    ("GET|POST|PATCH", "/git/refs?(/.+)?", _with(ref=str, object=_COMMIT)),
     ("GET", "/contents/.+", _COMMIT | _many(_COMMIT)),
-    ("PUT", "/contents/.+", _with(content=_COMMIT, commit=_COMMIT)),
+    ("PUT", "/contents/.+", _with(content=_COMMIT)),
 )
-"""Method, path below the repository, and what is read of the answer. Of any other, that it is an object or a list."""
+"""Method, path below the repository, and by which keys such an answer is known: what is none of the API has not even
+these, and PyGithub reads the others. Of any other, that it is an object or a list."""
 
 
 class AnswerReader(Requester):
