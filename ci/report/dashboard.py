@@ -36,7 +36,7 @@ from kernelgate.ci.history import canary, levels, nights
 from kernelgate.ci.history.canary import CanaryMachine
 from kernelgate.ci.history.database import COMPARISON, COST, EVENT, NAMES, POINT, RECORD, SERIES
 from kernelgate.ci.history.entry import SeriesEvent
-from kernelgate.ci.history.facts import Change, pct
+from kernelgate.ci.history.facts import Change, HistoryComparison, pct
 from kernelgate.ci.history.levels import Levels
 from kernelgate.ci.history.series import POINTS, Wanted, loaded
 from kernelgate.ci.judge.stats import NORMAL_95, student_half_width
@@ -149,16 +149,6 @@ def _levels(points: Sequence[SitePoint], pinned: bool) -> Levels:
     return levels.of_series(values, np.array([one.reach_of(pinned) / NORMAL_95 for one in points]))
 
 
-@dataclass(frozen=True)
-class SiteComparison:
-    """Two commits in the same processes, as the judge has it."""
-
-    base: str
-    head: str
-    change_pct: float
-    interval_pct: tuple[float, float] | None
-
-
 DRAWN = 60
 """Points of a sparkline."""
 WIDTH, HEIGHT = 150.0, 28.0
@@ -179,7 +169,8 @@ class SiteSeries:
     """What the points' `reference_us` is of, where a card said so."""
     pin: str = ""
     """The commit that `pinned` compares with."""
-    comparisons: tuple[SiteComparison, ...] = ()
+    comparisons: tuple[HistoryComparison, ...] = ()
+    """With a verdict, the oldest first."""
     changes: tuple[Change, ...] = ()
     note: str = ""
     """Which measurements are not among the points, and what their order is where it is not that."""
@@ -219,11 +210,11 @@ class SiteSeries:
         """The head's change against the base; None where they do not compare."""
         for one in reversed(self.comparisons):  # the newest of both, whichever way round
             if (one.base, one.head) == (base.commit, head.commit):
-                return Against(one.change_pct, one.interval_pct, "together")
+                return Against(pct(one.effect) or 0.0, one.interval_pct, "together")
             if (one.base, one.head) == (head.commit, base.commit):
                 low, high = one.interval_pct or (0.0, 0.0)
                 interval = (_inverted(high), _inverted(low)) if one.interval_pct else None
-                return Against(_inverted(one.change_pct), interval, "together")
+                return Against(_inverted(pct(one.effect) or 0.0), interval, "together")
         if head.pinned is not None and base.pinned is not None:
             means: Means = "pinned" if head.environment == base.environment else "moved"
             return _apart(head.pinned - base.pinned, head.pinned_reach, base.pinned_reach, means)
@@ -467,11 +458,7 @@ def _series(
         points=tuple(shown),
         reference=max(rows, key=lambda row: (row["newest"], row["id"]))["reference"] or "",
         pin=pin,
-        comparisons=tuple(
-            SiteComparison(one.base, one.head or "", pct(one.effect) or 0.0, one.interval_pct)
-            for _, one in compared
-            if one.status is not None
-        ),
+        comparisons=tuple(one for _, one in compared if one.status is not None),
         changes=tuple(changes),
         note=f"{left_out}{order}".strip(),
     )

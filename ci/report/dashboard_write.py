@@ -22,6 +22,7 @@ from kernelgate.ci.document import drawing, formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Mark, Table, table
 from kernelgate.ci.history.canary import APART_PCT
+from kernelgate.ci.history.facts import pct
 from kernelgate.ci.report import costs
 from kernelgate.ci.report.dashboard import Dashboard, SiteSeries
 
@@ -222,7 +223,8 @@ def _commits(shown: Sequence[SiteSeries], order: Sequence[str]) -> dict[str, str
         for compared in one.comparisons:
             if compared.head in wanted:
                 interval = [_rounded(end) for end in compared.interval_pct] if compared.interval_pct else None
-                together[compared.head].append([number, _short(compared.base), _rounded(compared.change_pct), interval])
+                change = _rounded(pct(compared.effect))
+                together[compared.head].append([number, _short(compared.base), change, interval])
     days = {point.commit: point.made[:10] for one in shown for point in one.points}
     listed, found = [], {}
     for sha in (sha for sha in order if measured[sha]):

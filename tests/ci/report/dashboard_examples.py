@@ -10,12 +10,12 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 from kernelgate.ci.history.entry import SeriesEvent
-from kernelgate.ci.history.facts import Change, State
+from kernelgate.ci.history.facts import Change, HistoryComparison, State
 from kernelgate.ci.lab import session_entries
 from kernelgate.ci.lab.log import Closed
 from kernelgate.ci.lab.state import SessionSummary, summary
 from kernelgate.ci.policy.policy import Costs, GpuPrice, Policy
-from kernelgate.ci.report.dashboard import Dashboard, SiteComparison, SitePoint, SiteSeries, SiteWeek
+from kernelgate.ci.report.dashboard import Dashboard, SitePoint, SiteSeries, SiteWeek
 from tests.ci.lab import session_events
 
 START = datetime(2026, 1, 5, 3, tzinfo=UTC)
@@ -64,7 +64,7 @@ def series(count: int = 200, case: str = "S=512, B=32, fp16", gpu: str = H200, u
         ),
         points=points(count, us, len(case), step),
         pin=PIN,
-        comparisons=(SiteComparison(sha(count // 2 - 1), sha(count // 2), 1.21, (1.15, 1.27)),),
+        comparisons=(comparison(sha(count // 2 - 1), sha(count // 2), 1.21, (1.15, 1.27)),),
         changes=(
             change(count // 8, "refuted", 0.4),
             change(count // 2, "confirmed", 1.21),
@@ -73,6 +73,11 @@ def series(count: int = 200, case: str = "S=512, B=32, fp16", gpu: str = H200, u
         ),
         note="12 measurements of commits that are not on the default branch are left out.",
     )
+
+
+def comparison(base: str, head: str, change_pct: float, interval_pct: tuple[float, float]) -> HistoryComparison:
+    effect = math.log1p(change_pct / 100)
+    return HistoryComparison.model_construct(base=base, head=head, effect=effect, interval_pct=interval_pct)
 
 
 def change(at: int, state: State, size: float) -> Change:

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelgate.ci.report.dashboard import Against, SiteComparison, SitePoint, SiteSeries
+from kernelgate.ci.report.dashboard import SitePoint, SiteSeries
+from tests.ci.report.dashboard_examples import comparison
 
 
 def point(commit: str, us: float, **parts: object) -> SitePoint:
@@ -49,9 +50,10 @@ def test_the_pinned_commit_cancels_the_day_out_and_a_new_environment_may_change_
 
 def test_a_comparison_in_the_same_processes_is_worth_more_than_any_other() -> None:
     old, new = replace(OLD, pinned=0.0, pinned_reach=0.1), replace(NEW, pinned=0.5, pinned_reach=0.1)
-    paired = SiteComparison("a", "b", 2.0, (1.5, 2.5))
+    paired = comparison("a", "b", 2.0, (1.5, 2.5))
     found = series(old, new, comparisons=(paired,)).between(new, old)
-    assert found == Against(2.0, (1.5, 2.5), "together")
+    assert found is not None
+    assert (found.change_pct, found.interval_pct, found.means) == (pytest.approx(2.0), (1.5, 2.5), "together")
     assert found.mark(1.0) is not None
     back = series(old, new, comparisons=(paired,)).between(old, new)
     assert back is not None
