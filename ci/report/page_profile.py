@@ -182,6 +182,8 @@ class SampleShare:
 
     low: float
     high: float
+    stall: str | None = None
+    lines: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -190,12 +192,8 @@ class MovedLine:
 
     file: str
     text: str | None
-    base_lines: tuple[int, ...]
-    head_lines: tuple[int, ...]
     base: SampleShare
     head: SampleShare
-    base_stall: str | None
-    head_stall: str | None
     error_pct: float
     """Standard error of the difference of both shares, in points."""
 
@@ -218,23 +216,15 @@ def moved_lines(base: HotSpots, head: HotSpots) -> tuple[MovedLine, ...]:
         for one in spots.lines:
             sides[one.file, one.line if one.text is None else one.text.strip()][side].append(one)
     found = [_moved_line(*lines, base, head) for lines in sides.values()]
-    return tuple(sorted(found, key=lambda one: (-one.gain_pct, -one.head.low, one.file, one.head_lines)))
+    return tuple(sorted(found, key=lambda one: (-one.gain_pct, -one.head.low, one.file, one.head.lines)))
 
 
 def _moved_line(before: Sequence[HotLine], after: Sequence[HotLine], base: HotSpots, head: HotSpots) -> MovedLine:
     most = max(len(before), len(after))
-    shares = _share_of(before, base, most), _share_of(after, head, most)
-    return MovedLine(
-        file=(*after, *before)[0].file,
-        text=next((one.text for one in (*after, *before)), None),
-        base_lines=tuple(sorted(one.line for one in before)),
-        head_lines=tuple(sorted(one.line for one in after)),
-        base=shares[0],
-        head=shares[1],
-        base_stall=before[0].stall if before else None,
-        head_stall=after[0].stall if after else None,
-        error_pct=math.hypot(_error(shares[0], base.samples), _error(shares[1], head.samples)),
-    )
+    old, new = _share_of(before, base, most), _share_of(after, head, most)
+    error_pct = math.hypot(_error(old, base.samples), _error(new, head.samples))
+    first = (*after, *before)[0]
+    return MovedLine(first.file, first.text, old, new, error_pct)
 
 
 def _share_of(lines: Sequence[HotLine], spots: HotSpots, most: int) -> SampleShare:
@@ -242,7 +232,8 @@ def _share_of(lines: Sequence[HotLine], spots: HotSpots, most: int) -> SampleSha
     low = 100 * sum(one.samples for one in lines) / spots.samples
     left = spots.samples - sum(one.samples for one in spots.lines)
     unlisted = 100 * min([left, *(one.samples for one in spots.lines)]) / spots.samples  # the most that such a line has
-    return SampleShare(low, min(low + (most - len(lines)) * unlisted, 100.0))
+    stall, numbers = lines[0].stall if lines else None, tuple(sorted(one.line for one in lines))
+    return SampleShare(low, min(low + (most - len(lines)) * unlisted, 100.0), stall, numbers)
 
 
 def _error(share: SampleShare, samples: int) -> float:
@@ -270,7 +261,7 @@ def samples(sides_: Mapping[str, HotSpots | None], command: str) -> Markup:
             command=(Code(command, most=len(command)),),
             code=Code,
             share=_share,
-            whole=lambda part: SampleShare(part, part),
+            whole=lambda part, stall: SampleShare(part, part, stall),
             change=_change,
             lines_of=_lines_of,
         )
@@ -279,7 +270,7 @@ def samples(sides_: Mapping[str, HotSpots | None], command: str) -> Markup:
 
 def _lines_of(one: MovedLine, both: bool) -> str:
     """ "12", or "12 → 14" where it is another one on the base."""
-    before, after = (", ".join(map(str, numbers)) for numbers in (one.base_lines, one.head_lines))
+    before, after = (", ".join(map(str, numbers)) for numbers in (one.base.lines, one.head.lines))
     return f"{before} → {after}" if both and before and after and before != after else after or before
 
 
@@ -291,9 +282,9 @@ def _change(one: MovedLine) -> str:
     return f"{verb} {least}{abs(one.gain_pct):.1f} points"
 
 
-def _share(share: SampleShare, stall: str | None, side: str) -> tuple[Markup, str, str]:
+def _share(share: SampleShare, side: str) -> tuple[Markup, str, str]:
     """As a bar, in words, and with what most samples waited for, in the words of the profile where it knows them."""
-    if share == SampleShare(0.0, 100.0):
+    if (share.low, share.high) == (0.0, 100.0):
         shown = formatting.MISSING
     elif share.low < share.high:
         shown = f"≤ {share.high:.1f}%" if share.low == 0 else f"{share.low:.1f} to {share.high:.1f}%"
@@ -303,6 +294,7 @@ def _share(share: SampleShare, stall: str | None, side: str) -> tuple[Markup, st
     bar = drawing.tag(
         "svg", filled, class_="share", viewBox="0 0 100 8", preserveAspectRatio="none", aria_hidden="true"
     )
-    known = metrics.STALLS.get(stall or "")
-    words = known.label if known else (stall or "").replace("_", " ")
+    stall = share.stall or ""
+    known = metrics.STALLS.get(stall)
+    words = known.label if known else stall.replace("_", " ")
     return bar, shown, visible(words.partition(" (")[0], 40)

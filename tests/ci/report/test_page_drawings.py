@@ -151,7 +151,7 @@ def one(found: tuple[MovedLine, ...], text: str) -> MovedLine:
 
 def test_of_a_tile_that_lost_its_padding_every_line_is_followed_to_its_new_number() -> None:
     found = moved_lines(hot_examples.quoted("transpose_padded"), hot_examples.quoted("transpose_tiled"))
-    followed = {(each.base_lines, each.head_lines): round(each.gain_pct, 1) for each in found if each.text != "}"}
+    followed = {(each.base.lines, each.head.lines): round(each.gain_pct, 1) for each in found if each.text != "}"}
     assert followed == {
         ((17,), (9,)): 20.8,  # int x = …, which waits until the queue of shared memory is empty
         ((21,), (13,)): 8.7,  # out[…] = t[…][…], where the bank conflicts are
@@ -181,4 +181,4 @@ def test_the_same_text_at_several_places_is_one_line_with_all_of_them() -> None:
     base = spots((3, "__syncthreads();", 2_000), (7, "__syncthreads();", 1_000), (1, "x", 7_000))
     head = spots((4, "__syncthreads();", 4_000), (1, "x", 6_000))
     found = one(moved_lines(base, head), "__syncthreads();")
-    assert (found.base_lines, found.head_lines, found.gain_pct) == ((3, 7), (4,), 10.0)
+    assert (found.base.lines, found.head.lines, found.gain_pct) == ((3, 7), (4,), 10.0)
