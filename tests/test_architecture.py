@@ -53,8 +53,8 @@ MAY_IMPORT = {
 HEAVY = {"torch", "triton", "pynvml"}
 GITHUB = {"github", "requests"}
 MEASURES = {
-    *("ci.commands.bisect", "ci.commands.check", "ci.commands.local", "ci.commands.measure"),
-    *("ci.commands.pair", "ci.commands.scan", "ci.commands.session"),
+    *("ci.commands.check", "ci.commands.local", "ci.commands.measure"),
+    *("ci.commands.pair", "ci.commands.search", "ci.commands.session"),
     *("ci.lab.trying", "ci.pipeline.local", "ci.pipeline.paired", "ci.pipeline.scan"),
 }
 """What measures on this machine, beside judging."""

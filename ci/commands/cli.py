@@ -54,8 +54,8 @@ SECTIONS = {
     },
     "Over time": {
         "history": ("history", "Keep every measurement, and show how speed has changed."),
-        "bisect": ("bisect", "Find the commit that made a case slower or wrong."),
-        "scan": ("scan", "Find the past commits that made a kernel slower or faster."),
+        "bisect": ("search", "Find the commit that made a case slower or wrong."),
+        "scan": ("search", "Find the past commits that made a kernel slower or faster."),
     },
     "Optimise": {
         "session": ("session", "Optimise a kernel: gates in order, one change a try."),

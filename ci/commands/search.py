@@ -1,17 +1,20 @@
-"""The command that searches for a commit."""
+"""The commands that find a commit which changed a kernel: between two commits, or since a date."""
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from kernelgate.bench.core.errors import KernelgateError, UsageError
+from kernelgate.bench.kernel import cards
 from kernelgate.bench.measure import bisect as commits
 from kernelgate.bench.measure.bisect import CommitRange, TrialBench, Workbench
-from kernelgate.bench.system import progress
+from kernelgate.bench.system import git, progress
 from kernelgate.ci.bisect import answers as answered
 from kernelgate.ci.bisect.answers import (
     BisectAnswer,
@@ -24,25 +27,29 @@ from kernelgate.ci.bisect.answers import (
 from kernelgate.ci.bisect.first_failing import FirstFailing, last_that_compiles
 from kernelgate.ci.bisect.posterior import Search
 from kernelgate.ci.bisect.rounds import Rounds, spread_pct
-from kernelgate.ci.commands.options import OUTPUT, Answered, GrowingRecord, answers, argument, shown, with_rules
-from kernelgate.ci.commands.options import from_cards as cards_option
-from kernelgate.ci.commands.options import seed as seed_option
+from kernelgate.ci.commands import options
+from kernelgate.ci.commands.options import OUTPUT, OUTPUT_FOLDER, Answered, GrowingRecord, answers, shown, with_rules
+from kernelgate.ci.document import render
+from kernelgate.ci.pipeline import scan as pipeline
 from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.report import scan as reported
 
 Result = TypeVar("Result")
 Found = TypeVar("Found", TimedAnswer, FailingAnswer)
 Bench = TypeVar("Bench", Workbench, TrialBench)
+UNITS = {"d": "days", "w": "weeks", "mo": "months", "y": "years"}
+SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @click.command()
-@argument("good", about="A commit")
-@argument("bad", default="HEAD", about="A later one. Default: HEAD")
+@options.argument("good", about="A commit")
+@options.argument("bad", default="HEAD", about="A later one. Default: HEAD")
 @click.option("--case", help="Written as `kernelgate cards` lists them. Default: the card's first one on this device.")
 @click.option("--build", "only_build", is_flag=True, help="Find the last commit that compiles instead. Needs no GPU.")
 @click.option("--fuzz", is_flag=True, help="Find the first commit at which a fuzz case fails: --case, or BAD's first.")
 @click.option("--rounds", type=click.IntRange(min=20), default=100, show_default=True, help="Rounds in each process.")
-@seed_option
-@cards_option
+@options.seed
+@options.from_cards
 @answers(BisectAnswer)
 @click.option("--answer", type=OUTPUT, help="A file that gets that JSON object, too.")
 @with_rules()
@@ -131,3 +138,65 @@ def _on(inner: CommitRange | str | None, search: Callable[[CommitRange], Result]
         except KernelgateError as error:
             inner = f"{inner.submodule}: {error}"
     return NotSearched.model_construct(why=inner) if inner else None
+
+
+@click.command()
+@click.option("--since", default="6mo", show_default=True, help="Such as 30d, 8w, 6mo, 1y; a date; or a commit or tag.")
+@click.option("--budget", default="30m", show_default=True, help="End after about so long, such as 90s, 30m, 2h.")
+@click.option("--case", help="Written as `kernelgate cards` lists them. Default: each card's first one.")
+@options.from_cards
+@click.option("--rounds", type=click.IntRange(min=20), default=100, show_default=True, help="Rounds in each process.")
+@options.seed
+@with_rules(presets=True)
+@answers(reported.ScanAnswer)
+@click.option("--out", type=OUTPUT_FOLDER, default=Path("out/scan"), show_default=True, help="For the results.")
+def scan(since: str, budget: str, from_cards: Path | None, rules: Policy, out: Path, **measuring: Any) -> Answered:
+    """Find the commits that made a kernel slower or faster since a date, by measuring them.
+
+    Builds the commits that touch the kernel, with the cards of this checkout or of --cards, and times them beside each
+    other. Commits that seem to have changed the time are compared with the one before them as a pull request is: with
+    a verdict, an interval and a page. Leaves scan.json, scan.md and scan.html, and a folder for each comparison.
+
+    Exit codes: 0 none made the case slower, 1 one did, 3 it could not be told or could not run, 64 usage.
+    """
+    repo = git.root(Path.cwd())
+    named = re.fullmatch(r"0*([1-9]\d*)([smh])", budget)
+    if named is None:
+        raise UsageError(f"--budget {budget}: write a time such as 90s, 30m or 2h")
+    budget_s = int(named[1]) * SECONDS[named[2]]
+    folder = from_cards or repo / cards.FOLDER
+    if not folder.is_dir():
+        raise KernelgateError(
+            f"{folder} does not exist: write a card (`kernelgate init`), or name a folder with --cards"
+        )
+    asked = pipeline.Scan(repo, since, _ends(repo, since), folder, budget_s=budget_s, **measuring)
+    found = pipeline.run(asked, rules, out)
+    report = reported.report(found)
+    texts = {"json": shown(found) + "\n", "md": render.comment(report), "html": reported.page(found)}
+    files = {out / f"scan.{suffix}": text for suffix, text in texts.items()}
+
+    def show() -> None:
+        render.show(report, sys.stdout)
+        progress.say(f"Written: {', '.join(map(str, files))}")
+
+    return Answered(found, show, found.exit_code, files)
+
+
+def _ends(repo: Path, since: str) -> tuple[str, str]:
+    """The commit before the first one that is scanned, and the newest. Raises UsageError where there is none."""
+    head = git.resolve(repo, "HEAD")
+    if named := reported.SPAN.fullmatch(since):
+        date = f"{named[1]} {UNITS[named[2]]} ago"
+    elif re.fullmatch(r"\d{4}-\d{2}-\d{2}", since):
+        date = f"{since} 00:00"
+    else:
+        try:
+            return git.resolve(repo, since), head
+        except KernelgateError:
+            known = "30d, 8w, 6mo, 1y, a date such as 2026-01-31, or a commit or tag"
+            raise UsageError(f"--since {since}: neither a time nor a commit; write {known}") from None
+    listed = git.since(repo, date, head)
+    start = (git.parent(repo, listed[0]) or listed[0]) if listed else head
+    if start == head:
+        raise UsageError(f"--since {since}: no commit of this branch is that new; name an older date")
+    return start, head
