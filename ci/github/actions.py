@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import click
-from pydantic import AwareDatetime, BaseModel, Field, ValidationError
+from pydantic import AliasPath, AwareDatetime, BaseModel, Field, ValidationError
 
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError, faults
@@ -50,25 +50,18 @@ def answering() -> Iterator[StepAnswer]:
 Number = Annotated[int, Field(gt=0, lt=1 << 53, strict=True)]
 
 
-class EventRepository(BaseModel):
-    full_name: str
-
-
-class EventHead(BaseModel):
-    sha: str
-    repo: EventRepository | None = None
-
-
-class EventUser(BaseModel):
-    login: str
-    type: str
+def at(*keys: str) -> Any:
+    """Where GitHub's event has it."""
+    return Field(validation_alias=AliasPath(*keys))
 
 
 class EventPull(BaseModel):
     number: Number
-    head: EventHead
+    head_sha: Annotated[str, at("head", "sha")]
+    head_repository: Annotated[str | None, at("head", "repo", "full_name")] = None
+    """None of a fork that is gone."""
     body: str | None = None
-    user: EventUser | None = None
+    author_type: Annotated[str | None, at("user", "type")] = None
 
 
 class EventGroup(BaseModel):
@@ -83,7 +76,8 @@ class EventComment(BaseModel):
     id: Number
     created_at: AwareDatetime
     body: str | None = None
-    user: EventUser | None = None
+    author: Annotated[str | None, at("user", "login")] = None
+    author_type: Annotated[str | None, at("user", "type")] = None
     performed_via_github_app: Any = None
 
 

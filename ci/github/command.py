@@ -153,10 +153,10 @@ def requester(event: Event) -> Requester | None:
     comment, issue = event.comment, event.issue
     if event.action != "created" or comment is None or issue is None:
         return None
-    if comment.user is None or comment.user.type != "User" or comment.performed_via_github_app:
+    if comment.author is None or comment.author_type != "User" or comment.performed_via_github_app:
         return None
-    in_pull, login = bool(issue.pull_request), comment.user.login
-    return Requester(comment.id, issue.number, login, comment.created_at, in_pull, comment.body or "")
+    in_pull = bool(issue.pull_request)
+    return Requester(comment.id, issue.number, comment.author, comment.created_at, in_pull, comment.body or "")
 
 
 def decide(bot: Bot, asked: Requester, wanted: Command, rules: Measure) -> PullRequest | None:

@@ -214,8 +214,7 @@ def of_file_or_event(step: Step, rules: Template, body: Path | None) -> Descript
     if step.token is not None:
         bot = connect(step)
         changed = patiently("changed files", lambda: changed_names(bot.repository.get_pull(pull.number)), bot)
-    by_bot = pull.user is not None and pull.user.type == "Bot"
-    return describe(pull.body, rules, changed, by_bot=by_bot).filled_by(SUPPLIES)
+    return describe(pull.body, rules, changed, by_bot=pull.author_type == "Bot").filled_by(SUPPLIES)
 
 
 # What kernelgate writes into it --------------------------------------------------------------------------------------

@@ -143,7 +143,7 @@ def skipped(files: Sequence[str] | None, labels: Collection[str], rules: Measure
 
 
 def _of_pull_request(bot: Bot, rules: Measure, event: Event, shown: EventPull) -> Plan:
-    head, pull = shown.head.sha, client.read_pull(bot, shown.number)
+    head, pull = shown.head_sha, client.read_pull(bot, shown.number)
     files = patiently("changed files", lambda: client.changed_names(pull), bot)
     run = Run(base_sha=client.merge_base(bot, pull.base.sha, head), head_sha=head, pull_request=shown.number)
     why_not = skipped(files, [label.name for label in pull.labels], rules, pull.draft)
@@ -250,13 +250,13 @@ def admit(bot: Bot, step: Step, head_sha: str) -> str:
     shown = step.event().pull_request
     if shown is None:
         raise KernelgateError("the event names no pull request")
-    head, approved = client.read_pull(bot, shown.number).head.sha, shown.head.sha
+    head, approved = client.read_pull(bot, shown.number).head.sha, shown.head_sha
     if approved != head_sha:
         raise KernelgateError(f"the run is about commit {approved[:12]}, and was asked to measure {head_sha[:12]}")
     if head != head_sha:
         raise KernelgateError(f"the pull request has moved on to {head[:12]}: its newer run applies")
     admitted = f"admitted: {head_sha[:12]} is the head of pull request {shown.number}"
-    if shown.head.repo is not None and shown.head.repo.full_name == bot.repository.full_name:
+    if shown.head_repository == bot.repository.full_name:
         return f"{admitted}, a branch of this repository"
     # PyGithub has no method for a run's approvals.
     address = f"{bot.repository.url}/actions/runs/{step.run_id}/approvals"
