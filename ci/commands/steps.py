@@ -19,9 +19,9 @@ from kernelgate.ci.commands.options import (
     OUTPUT,
     OUTPUT_FOLDER,
     PATH,
+    Answered,
     Command,
-    json_option,
-    shown,
+    answers,
     step_answer,
     with_rules,
 )
@@ -73,20 +73,18 @@ class TemplateAnswer:
 
 @click.command()
 @click.argument("body", required=False, type=PATH)
-@json_option(TemplateAnswer, "Print one JSON object: whether it `blocks`, and the `text` on it.")
+@answers(TemplateAnswer, "Print one JSON object: whether it `blocks`, and the `text` on it.")
 @with_rules(default_branch.rules)
-def template(body: Path | None, as_json: bool, rules: Policy) -> int:
+def template(body: Path | None, rules: Policy) -> Answered:
     """Is the pull request's description complete, and what does it claim?
 
     Reads BODY.md, or in a workflow the pull request of its event; there, the job summary lists what is missing.
     Exit codes: 0 nothing blocks, 1 a part that the policy requires is missing.
     """
     found = description.of_file_or_event(Step(), rules.template, body)
-    if as_json:
-        click.echo(shown(TemplateAnswer(bool(found.blocking), description.as_text(found))))
-    else:
-        description.tell(Step(), found)
-    return int(bool(found.blocking))
+    blocks = bool(found.blocking)
+    told = TemplateAnswer(blocks, description.as_text(found))
+    return Answered(told, lambda: description.tell(Step(), found), int(blocks))
 
 
 @workflow_step("plan")
