@@ -13,7 +13,7 @@ from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Link, Paragraph, Piece, Strong, Table, Verbatim, table
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.client import Bot, GitHubError, patiently, request, until_done
+from kernelgate.ci.github.client import Bot, GitHubError, patiently, until_done
 from kernelgate.ci.github.upsert import of_another_author, own, same_text
 from kernelgate.ci.history.facts import Culprit, KnownCulprits
 from kernelgate.ci.judge.verdict import judge
@@ -55,11 +55,9 @@ def _put(bot: Bot, culprit: Culprit, comparison: str) -> str:
     It is found again by its label, too, never by GitHub's search, which lags. What its last line says of its state is
     what the bot did last: where the issue is in another state, a person decided, and it is left alone.
     """
-    alone = culprit.kind == "commit"
-    # PyGithub would ask for the commit first.
-    address = f"{bot.repository.url}/commits/{culprit.commit}/pulls"
-    pulls = patiently("pull request", lambda: request(bot, "GET", address), bot) if alone else []
-    pull = next((one["number"] for one in pulls if one.get("merged_at")), None)
+    alone, commit = culprit.kind == "commit", bot.repository.get_commit(culprit.commit)
+    pulls = patiently("pull request", lambda: list(commit.get_pulls()), bot) if alone else []
+    pull = next((one.number for one in pulls if one.merged_at), None)
     subject = f"{'culprit' if alone else 'drift'} commit={culprit.commit}"
     state = "open" if culprit.is_slower else "closed"
     wanted = f"{body(culprit, pull, comparison, bot.step)}\n{issue_line(subject, state)}"
