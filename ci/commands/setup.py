@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import click
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
@@ -59,14 +59,12 @@ class SetupAnswer:
 # What was there before ------------------------------------------------------------------------------------------------
 
 
-class KeptSettings(Model):
+class KeptSettings(Model, validate_by_name=True, validate_by_alias=True):
     """What was there before the first change of each setting, by its name; null where there was nothing."""
 
     schema_: Annotated[Literal["kernelgate.setup/1"], Field(alias="schema")] = "kernelgate.setup/1"
     repository: str
     before: dict[str, Json | None] = Field(default_factory=dict)
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 
 
 def file_of(repository: str) -> Path:
