@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -156,8 +155,8 @@ def _embedded(rows: Sequence[tuple[PageCase, JudgedCase]]) -> Markup:
             "id": one.case.id,
             "name": render.plain_line(row.title),
             "status": one.status.name.lower(),
-            "change_pct": _known(one.case.change_pct),
-            "interval_pct": [_known(bound) for bound in one.case.interval_pct] if one.case.interval_pct else None,
+            "change_pct": one.case.change_pct,
+            "interval_pct": one.case.interval_pct,
             "base_us": one.case.base_us,
             "head_us": one.case.head_us,
             "processes": one.case.processes,
@@ -190,16 +189,12 @@ MARKERS = {
 
 def scale(cases: Sequence[CaseVerdict], gates: Gates) -> Scale:
     """The axis that all cases share: zero, the margin and the gate, and every change that is not far from the rest."""
-    changes = [change for case in cases if (change := _known(case.change_pct)) is not None]
-    bounds = [bound for case in cases for bound in case.interval_pct or () if math.isfinite(bound)]
+    changes = [case.change_pct for case in cases if case.change_pct is not None]
+    bounds = [bound for case in cases for bound in case.interval_pct or ()]
     usual = statistics.median(map(abs, changes)) if changes else 0.0
     most = min(max(FAR * usual, 2 * gates.regression_pct), formatting.LARGEST)
     shown = [min(max(value, -most), most) for value in (*changes, *bounds)]
     return Scale.over([*shown, -gates.margin_pct, gates.regression_pct], *EDGES)
-
-
-def _known(change: float | None) -> float | None:
-    return change if change is not None and math.isfinite(change) else None
 
 
 def _share(value: float) -> str:
@@ -255,9 +250,9 @@ def _estimate(one: JudgedCase, axis: Scale) -> Markup:
     case, tone = one.case, sentences.mark(one.status).tone
     if case.disqualifying:
         # No interval where none is to be believed: what the processes say, each for itself.
-        changes = [process.change_pct for process in case.per_process if math.isfinite(process.change_pct)]
-        return joined(tag("circle", cx=_share(axis.at(at)), cy="50%", r="2.5", class_="process") for at in changes)
-    if case.change_pct is None or not math.isfinite(case.change_pct):
+        changes = (axis.at(process.change_pct) for process in case.per_process)
+        return joined(tag("circle", cx=_share(x), cy="50%", r="2.5", class_="process") for x in changes)
+    if case.change_pct is None:
         return Markup("")
     drawn, x = Markup(""), _share(axis.at(case.change_pct))
     if case.interval_pct is not None:

@@ -28,7 +28,7 @@ PROCESSES_TOP, PROCESS_ROW = 16.0, 16.0
 
 def processes(case: CaseVerdict, gates: Gates) -> Markup | None:
     """What each process found on an axis of their own, and all together; None where no process has an estimate."""
-    each = [process for process in case.per_process if math.isfinite(process.change_pct)]
+    each = case.per_process
     if not each:
         return None
     together = []
@@ -36,10 +36,11 @@ def processes(case: CaseVerdict, gates: Gates) -> Markup | None:
         together = [ProcessChange(case.change_pct, *case.interval_pct)]
     rows = [*each, *together]
     # All changes, and the intervals as far as they leave room for those.
-    core = [*(row.change_pct for row in rows), *(bound for row in together for bound in _ends(row))]
+    core = [*(row.change_pct for row in rows), *(bound for row in together for bound in (row.low_pct, row.high_pct))]
     room = (max(core) - min(core)) or abs(core[0]) or 1.0
-    ends = [min(max(bound, min(core) - room), max(core) + room) for row in rows for bound in _ends(row)]
-    axis = Scale.over([*core, *ends], NAMES, RIGHT)
+    low = max(min(row.low_pct for row in rows), min(core) - room)
+    high = min(max(row.high_pct for row in rows), max(core) + room)
+    axis = Scale.over([*core, low, high], NAMES, RIGHT)
     bottom = PROCESSES_TOP + PROCESS_ROW * len(rows) + 6
     drawn = []
     for index, row in enumerate(rows):
@@ -57,11 +58,6 @@ def processes(case: CaseVerdict, gates: Gates) -> Markup | None:
         *drawn,
         note="change of time, on an axis of its own",
     )
-
-
-def _ends(process: ProcessChange) -> tuple[float, float]:
-    low, high = process.low_pct, process.high_pct
-    return low if math.isfinite(low) else process.change_pct, high if math.isfinite(high) else process.change_pct
 
 
 def _ground(gates: Gates, axis: Scale, bottom: float) -> Markup:
@@ -86,7 +82,7 @@ def _ground(gates: Gates, axis: Scale, bottom: float) -> Markup:
 
 def _whisker(label: str, process: ProcessChange, y: float, axis: Scale) -> Markup:
     """An arrow stands where the interval ends beyond the axis."""
-    low, high = _ends(process)
+    low, high = process.low_pct, process.high_pct
     x, whole = axis.at(process.change_pct), " all" if label == "together" else ""
     drawn = drawing.text(NAMES - 6, y + 4, label, f"name{whole}", END)
     drawn += drawing.line((axis.at(low), y), (axis.at(high), y), f"whisker{whole}")

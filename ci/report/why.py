@@ -75,7 +75,7 @@ def _kernel(one: Profile, record: RunRecord) -> ProfiledKernel:
     device = record.environment.device
     figures = {key: float(value) for key, value in one.metrics.items() if isinstance(value, int | float)}
     major, _, minor = (device.compute_capability or "").partition(".")
-    capability = (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None
+    capability = (int(major), int(minor)) if major else None
     case = next((case for case in record.cases if case.key == one.key), Case(id=one.case))
     # As hardware.py names what the tensor cores multiply; float16 where a case says nothing of the kind.
     dtype = str(case.axes.get("dtype", ""))
