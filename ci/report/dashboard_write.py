@@ -187,7 +187,7 @@ def _series(shown: SiteSeries) -> str:
     places = {one.commit: at for at, one in enumerate(points)}
     value = {
         "commit": [_short(one.commit) for one in points],
-        "made": [_seconds(one.made) for one in points],
+        "made": [int(datetime.fromisoformat(one.made).timestamp()) if one.made else None for one in points],
         "environment": [one.environment for one in points],
         "us": [_rounded(one.us) for one in points],
         "reach": [_rounded(one.reach, 3) for one in points],
@@ -254,13 +254,6 @@ def _letter(number: int) -> str:
 
 def _short(sha: str) -> str:
     return sha[:SHORT] if formatting.is_commit(sha) else visible(sha, 40)
-
-
-def _seconds(made: str) -> int | None:
-    try:
-        return int(datetime.fromisoformat(made).timestamp()) if made else None
-    except ValueError:
-        return None
 
 
 def _rounded(value: float | None, digits: int = 6) -> float | None:
