@@ -23,8 +23,7 @@ from kernelgate.ci.github.plan import DRAFT, JUDGE_PATHS, NO_CARD, skipped
 from kernelgate.ci.github.untrusted_artifact import FailureNote
 from kernelgate.ci.judge import cards, completeness, correctness, gate
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status
-from kernelgate.ci.judge.doubt import INCOMPLETE, Doubt
-from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault
+from kernelgate.ci.judge.gate import INCOMPLETE, NOT_MEASURED, UNTRUSTED, Decision, Doubt, Fault
 from kernelgate.ci.judge.prior import History, Past, no_past
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy

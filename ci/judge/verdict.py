@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from kernelgate.bench.core.errors import RecordError
 from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, rates, read, timed_cases
 from kernelgate.ci.document.formatting import as_percent, counted, plain
-from kernelgate.ci.judge import baseline_age, cards, correctness, estimate, geomean, prior, sentences, stats, validity
+from kernelgate.ci.judge import baseline_age, cards, correctness, estimate, inference, prior, sentences, stats, validity
 from kernelgate.ci.judge.case import (
     CERTAIN,
     CaseVerdict,
@@ -104,7 +104,7 @@ def judge(
         return replace(_refused(name, refused, against), too_short=True)
     claimed = claims(evidences, policy)
     cases = tuple(_judge_case(case, claim, policy) for case, claim in zip(evidences, claimed, strict=True))
-    means = geomean.verdicts(evidences, claimed, policy)
+    means = inference.mean_verdicts(evidences, claimed, policy)
     outcome = overall(cases, means)
     first = [baseline_age.words(differs)] if differs else []
     reason = "; ".join([*first, sentences.of_record(outcome, cases, means), *notes])
@@ -266,7 +266,7 @@ def undecided(record: RunRecord, policy: Policy, history: History = NO_HISTORY) 
     evidences = estimate.of_record(record, policy, history, whole=False)
     claimed = claims(evidences, policy)
     few, many = policy.processes.minimum, policy.processes.limit
-    lacking = geomean.unconfirmed(evidences, claimed, policy)
+    lacking = inference.unconfirmed_by_mean(evidences, claimed, policy)
     return frozenset(
         case.key
         for case, claim in zip(evidences, claimed, strict=True)

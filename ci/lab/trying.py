@@ -31,7 +31,7 @@ from kernelgate.ci.explain.analyze import analyze_kernel
 from kernelgate.ci.explain.next_step import KEEP_FROM
 from kernelgate.ci.explain.recommend import CATALOGUE
 from kernelgate.ci.judge.case import RecordVerdict
-from kernelgate.ci.judge.doubt import SCATTER
+from kernelgate.ci.judge.gate import SCATTER
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.lab import advice, folder, log, report, state, variables, watching
 from kernelgate.ci.lab.folder import RECORD, Session

@@ -19,7 +19,7 @@ from kernelgate.bench.record import (
     Side,
     TimedProcess,
 )
-from kernelgate.ci.judge import correctness, doubt, gate
+from kernelgate.ci.judge import correctness, gate
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.gate import BlockCode, Decision, Label
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
@@ -104,7 +104,7 @@ def test_a_base_that_crashes_while_it_is_timed_leaves_only_its_case_open() -> No
     only = judge(run_record((runs.case("bad", [crash("base")]),)), POLICY)
     assert only.refused is None
     assert said in only.reason
-    [doubt_] = doubt.of_verdict("", made, judge(made, POLICY), POLICY.gates)
+    [doubt_] = gate.of_verdict("", made, judge(made, POLICY), POLICY.gates)
     assert (doubt_.code, doubt_.cause) == ("base_wrong", "machine"), "the head is not to blame"
 
 

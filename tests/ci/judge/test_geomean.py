@@ -13,12 +13,11 @@ import pytest
 from kernelgate.bench import record as records
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.ci.commands.cli import run
-from kernelgate.ci.judge import geomean, prior
+from kernelgate.ci.judge import inference, prior
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, Status, overall
 from kernelgate.ci.judge.estimate import Evidence, Group
-from kernelgate.ci.judge.geomean import joint
-from kernelgate.ci.judge.inference import claims
+from kernelgate.ci.judge.inference import claims, joint
 from kernelgate.ci.judge.prior import KnownSpread
 from kernelgate.ci.judge.stats import Pooled
 from kernelgate.ci.judge.validity import Finding
@@ -47,7 +46,7 @@ def pooled(cases: Sequence[Evidence]) -> Pooled:
 
 
 def verdicts(cases: Sequence[Evidence], policy: Policy = POLICY) -> tuple[MeanVerdict, ...]:
-    return geomean.verdicts(cases, claims(cases, policy), policy)
+    return inference.mean_verdicts(cases, claims(cases, policy), policy)
 
 
 def drawn(rng: np.random.Generator, counts: Sequence[int], correlation: float, change: float = 0.0) -> list[Evidence]:
