@@ -18,9 +18,9 @@ from pathlib import Path
 
 from kernelgate.bench.build import archs, cache, toolchain
 from kernelgate.bench.build.archs import ARCH_LIST
+from kernelgate.bench.build.build import COMPILER_VARIABLES
 from kernelgate.bench.build.compiler_output import MAX_LINE, error_in
 from kernelgate.bench.build.library import CACHE, PACKAGE, Library, Manifest, content_digest
-from kernelgate.bench.build.recipe import COMPILER_VARIABLES
 from kernelgate.bench.build.sources import CheckOut, Command
 from kernelgate.bench.build.toolchain import Toolchain
 from kernelgate.bench.core.errors import BuildError, CannotCompileError, CompileError

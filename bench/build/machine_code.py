@@ -1,6 +1,6 @@
 """What the compiler made of each kernel, read from the library with cuobjdump: no GPU, no driver.
 
-What a launch asks for stands in no machine code; the library itself may say it (launches.py has the layout).
+What a launch asks for stands in no machine code; the library itself may say it (`launches_in`).
 
 Also, by digests, whether two builds are the same machine code. Line tables do not count: a comment moves them. A case
 need not be measured where everything that decides its call is equal on both sides: of an extension the host's part of
@@ -15,16 +15,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import struct
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-from kernelgate.bench.build import elf, launches
-from kernelgate.bench.build.launches import LaunchFacts
 from kernelgate.bench.core import hardware
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.core.hardware import SmLimits
@@ -59,7 +58,7 @@ class MachineCode:
 def facts(library: Path) -> MachineCode:
     """What is known of a library's kernels. A missing tool or a damaged file costs the facts, not the library."""
     try:
-        found = read(library, launches.read(library.read_bytes()))
+        found = read(library, launches_in(library.read_bytes()))
     except KernelgateError as error:
         return MachineCode((), str(error))
     return MachineCode(found, None if found else "the library holds no device code")
@@ -80,7 +79,7 @@ def read(library: Path, launched: Sequence[LaunchFacts] = ()) -> tuple[KernelFac
         bounds = _by_function(_INFO, _dump(library, target, "-elf"))
         names = demangled(list(usage))
         for mangled, used in usage.items():
-            launch = launches.of_kernel(launched, names[mangled], target)
+            launch = launch_of(launched, names[mangled], target)
             mix, spills = _instructions(instructions.get(mangled, ""))
             bound = _THREADS.search(bounds.get(mangled, ""))  # where __launch_bounds__ gives them
             threads = prod(int(value, 16) for value in bound.groups()) if bound else None
@@ -114,13 +113,13 @@ def device_digests(library: Path) -> dict[str, str]:
         held: dict[str, list[bytes]] = {}
         for path in cubins:
             held.setdefault(path.name.split(".")[-2], []).append(path.read_bytes())
-    return {target: elf.digest(code, NO_CODE) for target, code in held.items()}
+    return {target: elf_digest(code, NO_CODE) for target, code in held.items()}
 
 
 def host_digest(objects: Iterable[Path], namespace: str, also: Iterable[str]) -> str:
     """Of what the host runs of these objects. `namespace`: of their operators, which each build has of its own.
     `also`: what they are linked with."""
-    code = elf.digest((path.read_bytes() for path in objects), ".nv_fatbin", namespace.encode())
+    code = elf_digest((path.read_bytes() for path in objects), ".nv_fatbin", namespace.encode())
     return hashlib.sha256("\0".join((code, *also)).encode()).hexdigest()
 
 
@@ -261,3 +260,120 @@ def with_occupancy(kernel: KernelFacts) -> KernelFacts:
             "occupancy_limits": {name: " and ".join(one.limits) for name, one in fits.items()},
         }
     )
+
+
+# ---- Sections of an ELF file: a library, an object, or a cubin -------------------------------------------------------
+
+_HEADER = struct.Struct("<40xQ10xHHH")
+"""Of the file header: where the section headers begin, the size of one, how many, and which one holds the names."""
+_SECTION = struct.Struct("<II16xQQ24x")
+"""Of a section header: its name's place among the names, its type, its offset and size in the file."""
+
+
+@dataclass(frozen=True)
+class ElfSection:
+    name: str
+    content: bytes
+    size: int
+
+
+def elf_sections(file: bytes) -> Iterator[ElfSection]:
+    """In the file's order. Raises KernelgateError where it is no 64-bit little-endian ELF file, or is cut off."""
+    if not file.startswith(b"\x7fELF\x02\x01"):
+        raise KernelgateError("not a 64-bit ELF file")
+    try:
+        start, size, count, names_at = _HEADER.unpack_from(file)
+        headers = [_SECTION.unpack_from(file, start + size * index) for index in range(count)]
+        names = headers[names_at][2] if headers else 0
+        for label, kind, offset, length in headers:
+            begin = names + label
+            name = file[begin : file.index(b"\0", begin)].decode(errors="replace")
+            held = 0 if kind == 8 else length  # SHT_NOBITS: it has a size and no content
+            if offset + held > len(file):
+                raise KernelgateError(f"section {name} lies beyond the end of the file")
+            yield ElfSection(name, file[offset : offset + held], length)
+    except (struct.error, IndexError, ValueError):
+        raise KernelgateError("the section table is damaged") from None
+
+
+def elf_digest(files: Iterable[bytes], left_out: str, hidden: bytes = b"") -> str:
+    """The sha256 over the sections of several files, in order. `left_out`: a part of names of sections that do not
+    count. `hidden`: a name that differs between builds of the same code, such as that of a namespace."""
+    whole = hashlib.sha256()
+    for file in files:
+        for one in elf_sections(file):
+            if left_out not in one.name:
+                content = one.content.replace(hidden, b"\0" * len(hidden)) if hidden else one.content
+                whole.update(f"{one.name}\0{one.size}\0{hashlib.sha256(content).hexdigest()}\0".encode())
+        whole.update(b"\0")
+    return whole.hexdigest()
+
+
+# ---- What a library says of its launches: dynamic shared memory and threads, which the compiler never learns ---------
+# A translation unit may put records into a section of the library, which is read, never loaded. They are constants of
+# 128 bytes, little-endian, without pointers. docs/CUDA_COOKBOOK.md ("Occupancy") names the header with their layout and
+# the macro.
+#
+# A plain identifier is the kernel's own name and means every instance of the template: `rms_norm`. Anything else counts
+# where it stands in the demangled name, with or without namespaces, spaces aside: `gemm<Sm90, 1, false>` is one
+# instance. Of several records for a kernel, the longest text counts, then the one that names the target, then the most
+# shared memory.
+
+LAUNCH_SECTION = "kernelgate_launches"
+LAUNCH_VERSION = 1
+LAUNCH_RECORD = struct.Struct("<112s4i")
+
+_NAMESPACE = re.compile(r"(?:\w+|\(anonymousnamespace\))::")
+_CAST = re.compile(r"\((?:\w+|\(anonymousnamespace\)|::)+\)(?=-?\w)")
+
+
+@dataclass(frozen=True)
+class LaunchFacts:
+    kernel: str
+    target: int
+    dynamic_shared_bytes: int
+    threads: int
+
+
+def launches_in(library: bytes) -> tuple[LaunchFacts, ...]:
+    """The records in an ELF file; none where it has no such section. Raises KernelgateError for what is malformed."""
+    content = next((one.content for one in elf_sections(library) if one.name == LAUNCH_SECTION), b"")
+    if len(content) % LAUNCH_RECORD.size:
+        raise KernelgateError(
+            f"section {LAUNCH_SECTION} holds {len(content)} bytes, which is not a multiple of {LAUNCH_RECORD.size}"
+        )
+    found = []
+    for kernel, version, *numbers in LAUNCH_RECORD.iter_unpack(content):
+        name = kernel.split(b"\0", 1)[0].decode("utf-8", errors="replace")
+        if version != LAUNCH_VERSION:
+            raise KernelgateError(
+                f"section {LAUNCH_SECTION} holds a record of version {version}; version {LAUNCH_VERSION} is known"
+            )
+        if not name or min(numbers) < 0:
+            raise KernelgateError(
+                f"section {LAUNCH_SECTION} holds a record without a kernel or with a negative number: "
+                f"{name!r}, {', '.join(map(str, numbers))}"
+            )
+        found.append(LaunchFacts(name, *numbers))
+    return tuple(found)
+
+
+def launch_of(launches: Sequence[LaunchFacts], name: str, target: str) -> LaunchFacts | None:
+    """What is said of a kernel by its demangled name, without return type and parameters; None where nothing is."""
+    number = int(target.removeprefix("sm_").removesuffix("a"))
+    fitting = [one for one in launches if one.target in (0, number) and _names(one.kernel, name)]
+    return max(fitting, key=lambda one: (len(one.kernel), one.target, one.dynamic_shared_bytes), default=None)
+
+
+def _names(text: str, demangled: str) -> bool:
+    wanted, whole = _plain(text), _plain(demangled)
+    short = _NAMESPACE.sub("", whole)
+    if re.fullmatch(r"\w+", wanted):
+        return wanted == short.split("<", 1)[0]
+    part = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
+    return any(part.search(spelling) for spelling in (whole, short))
+
+
+def _plain(name: str) -> str:
+    """Without spaces and without the casts that stand before an enumerator's number: `f<(E)1, 2>` as `f<1,2>`."""
+    return _CAST.sub("", re.sub(r"\s", "", name))

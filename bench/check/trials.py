@@ -15,7 +15,7 @@ from typing import Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, LibraryAt, imports
-from kernelgate.bench.kernel import fuzz_corpus
+from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import WAY, Axes, Trial, trial
 from kernelgate.bench.record.findings import FaultKind
@@ -213,5 +213,5 @@ def _smallest(process: TrialProcess, failing: Trial, outcome: TrialOutcome, excu
     first: Axes = {WAY: failing.way, **failing.axes}
     if named(first).id != failing.id and not fails(first):  # other values of the same kind pass
         return None
-    best = named(fuzz_corpus.smallest(first, process.card, process.device, fails))
+    best = named(fuzz_trials.smallest(first, process.card, process.device, fails))
     return None if best.id == failing.id else best

@@ -10,16 +10,16 @@ import json
 import os
 import re
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import chain, count
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
-from kernelgate.bench.build import archs, elf, machine_code, toolchain
+from kernelgate.bench.build import archs, machine_code, toolchain
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.imports import followed
 from kernelgate.bench.build.library import CACHE, PACKAGE, Library, Manifest, content_digest
@@ -76,27 +76,23 @@ class CompileRequest(Message):
     target: str | None = None
     """Such as "sm_90"; for None nothing is compiled."""
     turn: float = 0.0
-    """With which of what @triton.autotune chooses from it begins, as a share of them."""
+    """With which of what @triton.autotune chooses from it begins, as a share of them. Where that is not 0, it fills the
+    cache for another process, which calls the same timed cases and tells what they launch."""
 
 
 class PackageKernel(Message):
-    """One Triton kernel, compiled for one target and one kind of arguments."""
+    """One Triton kernel that a timed case launches, compiled for one target and one kind of arguments."""
 
     name: str
-    """The kernel's, with the configuration where there are several; and with the case where an earlier timed case of
-    the target has another kernel of that name."""
-    function: str
-    """The kernel's own name, which its files have."""
+    """The kernel's, with the configuration where there are several; and with the case where an earlier case of the
+    target has another kernel of that name."""
     target: str
     entry: str
     """Its folder in the cache."""
     case: str
     """The id of the first case that needs it."""
-    timed: bool
     config: str | None
     """One of several that @triton.autotune chooses from when it measures; None where there is no choice."""
-    shared_bytes: int
-    threads: int
 
 
 class Compiled(Message):
@@ -206,19 +202,11 @@ def compile_package(
                 if report.done:
                     break
             advance(", ".join(dict.fromkeys(str(one.target) for one in shares[at + 1 :])))
-    order = {case.id: at for at, case in enumerate(request.cases)}
-    kernels = sorted((kernel for report in reports for kernel in report.kernels), key=lambda one: order[one.case])
-    told = Counter(name for report in reports for name in report.launched)
     return Compiled(
         operators=frozenset(name for report in reports for name in report.operators),
         imports=tuple(dict.fromkeys(name for report in reports for name in report.imports)),
-        kernels=_named(kernels),
-        launched={
-            name: entries
-            for report in reports
-            for name, entries in report.launched.items()
-            if told[name] * len(targets) == len(shares)  # by every process of its target
-        },
+        kernels=_named(kernel for report in reports for kernel in report.kernels),
+        launched=dict(pair for report in reports for pair in report.launched.items()),
         skipped=dict(pair for report in reports for pair in report.skipped.items()),
     )
 
@@ -239,18 +227,16 @@ def _shares(request: CompileRequest, targets: Sequence[str | None]) -> list[Comp
 
 
 def _named(kernels: Iterable[PackageKernel]) -> tuple[PackageKernel, ...]:
-    """Each kernel of a target once, of the first timed case that has it, by a name of its own."""
+    """Each kernel of a target once, of the first case that has it, by a name of its own."""
     made: dict[tuple[str, str], PackageKernel] = {}
     taken: set[tuple[str, str]] = set()
-    for kernel in sorted(kernels, key=lambda one: not one.timed):
-        if (kernel.target, kernel.entry) in made:
-            continue
-        here = f"{kernel.name} at {kernel.case}"
-        names = chain((kernel.name, here), (f"{here} #{number}" for number in count(2)))
-        name = next(one for one in names if (kernel.target, one) not in taken) if kernel.timed else kernel.name
-        if kernel.timed:
+    for kernel in kernels:
+        if (kernel.target, kernel.entry) not in made:
+            here = f"{kernel.name} at {kernel.case}"
+            names = chain((kernel.name, here), (f"{here} #{number}" for number in count(2)))
+            name = next(one for one in names if (kernel.target, one) not in taken)
             taken.add((kernel.target, name))
-        made[kernel.target, kernel.entry] = kernel.model_copy(update={"name": name})
+            made[kernel.target, kernel.entry] = kernel.model_copy(update={"name": name})
     return tuple(made.values())
 
 
@@ -302,19 +288,23 @@ def _code(cache: Path, made: Compiled) -> dict[str, dict[str, str]]:
 
 
 def _launched(entry: Path) -> list[object]:
+    cubin, told = _compiled(entry)
+    return [machine_code.elf_digest([cubin.read_bytes()], machine_code.NO_CODE), {**told, "hash": None}]
+
+
+def _compiled(entry: Path) -> tuple[Path, dict[str, Any]]:
+    """The machine code of a folder of the cache, and what Triton says of it."""
     [cubin] = entry.glob("*.cubin")
-    told = json.loads(cubin.with_suffix(".json").read_bytes())
-    return [elf.digest([cubin.read_bytes()], machine_code.NO_CODE), {**told, "hash": None}]
+    return cubin, json.loads(cubin.with_suffix(".json").read_bytes())
 
 
-def facts(cache: Path, kernels: Iterable[PackageKernel]) -> MachineCode:
-    """What is known of the kernels that timed cases launch; a missing tool or a damaged file costs all facts. Of one
-    that @triton.autotune chooses, nothing: which will run the GPU shows, and that another spills is no fault."""
-    timed = [kernel for kernel in kernels if kernel.timed]
-    wanted = [kernel for kernel in timed if kernel.config is None]
+def facts(cache: Path, kernels: Sequence[PackageKernel]) -> MachineCode:
+    """What is known of the kernels; a missing tool or a damaged file costs all facts. Of one that @triton.autotune
+    chooses, nothing: which will run the GPU shows, and that another spills is no fault."""
+    wanted = [kernel for kernel in kernels if kernel.config is None]
     if not wanted:
         tuned = "@triton.autotune chooses the kernel when it measures"
-        return MachineCode((), tuned if timed else "no Triton kernel was compiled for a timed case")
+        return MachineCode((), tuned if kernels else "no Triton kernel was compiled for a timed case")
     try:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             found = pool.map(lambda kernel: _facts(cache, kernel), wanted)
@@ -324,10 +314,10 @@ def facts(cache: Path, kernels: Iterable[PackageKernel]) -> MachineCode:
 
 
 def _facts(cache: Path, kernel: PackageKernel) -> KernelFacts:
-    cubin = cache / kernel.entry / f"{kernel.function}.cubin"
+    cubin, told = _compiled(cache / kernel.entry)
     found = machine_code.read(cubin)
     if len(found) != 1:
         raise KernelgateError(f"{cubin} has {len(found)} kernels, where Triton writes one")
     changed: dict[str, object] = {"target": kernel.target, "name": kernel.name}  # for sm_90 Triton compiles sm_90a
-    changed |= {"dynamic_shared_bytes": kernel.shared_bytes, "threads": kernel.threads}
+    changed |= {"dynamic_shared_bytes": told["shared"], "threads": machine_code.WARP * told["num_warps"]}
     return found[0].model_copy(update=changed)

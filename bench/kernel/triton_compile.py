@@ -104,10 +104,11 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
             place = loading.place(error, SOURCES, request.card.parent)
             text = _short(str(error)).replace(alias, request.package.partition(".")[0])
             skipped[case.id] = failed or _said(place, f"{type(error).__name__}: {text}")
-        known = case.timed and not skipped and not UNFORESEEN
-        entries = tuple(sorted({one.entry for one in launches.made}))
+        kernels = tuple(launches.made) if case.timed and not request.turn else ()
+        known = case.timed and not (request.turn or skipped or UNFORESEEN)
+        entries = tuple(sorted({one.entry for one in kernels}))
         launched = {f"{request.target}/{case.id}": entries} if known else {}
-        leader.send(Compiled(kernels=tuple(launches.made), launched=launched, skipped=skipped))
+        leader.send(Compiled(kernels=kernels, launched=launched, skipped=skipped))
     return Compiled(operators=operators(), done=True)
 
 
@@ -171,8 +172,11 @@ class _Launches:
                 raise
             if compiled is None:
                 UNFORESEEN.add(kernel.__name__)
-            else:
-                self._note(kernel.__name__, compiled)
+                return None
+            entry = Path(next(iter(compiled.metadata_group.values()))).parent.name
+            name = f"{kernel.__name__}[{self._config}]" if self._config else kernel.__name__
+            of: dict[str, Any] = {"target": request.target, "case": self._case.id, "config": self._config}
+            self.made.append(PackageKernel(name=name, entry=entry, **of))
             return compiled
 
         JITFunction.run = compile_instead
@@ -196,22 +200,6 @@ class _Launches:
                 return _said(*explain(error, kernel, printed.decode(errors="replace")))
             error = error.__cause__ or error.__context__
         return None
-
-    def _note(self, function: str, compiled: Any) -> None:
-        file = Path(next(iter(compiled.metadata_group.values())))
-        self.made.append(
-            PackageKernel(
-                name=f"{function}[{self._config}]" if self._config else function,
-                function=file.name.partition(".")[0],
-                target=str(self._request.target),
-                entry=file.parent.name,
-                case=self._case.id,
-                timed=self._case.timed,
-                config=self._config,
-                shared_bytes=compiled.metadata.shared,
-                threads=32 * compiled.metadata.num_warps,
-            )
-        )
 
 
 def _said(place: str, text: str) -> str:

@@ -20,7 +20,7 @@ from kernelgate.bench.build.library import Libraries, Library, Sides, build_reco
 from kernelgate.bench.check import fuzz
 from kernelgate.bench.check.trials import TrialOutcome, TrialProcess
 from kernelgate.bench.core.errors import BuildError, CannotCompileError, KernelgateError, UsageError
-from kernelgate.bench.kernel import cards, commit, fuzz_corpus, fuzz_trials
+from kernelgate.bench.kernel import cards, commit, fuzz_trials
 from kernelgate.bench.kernel.cards import CardFacts, Cards, CaseFacts, ChosenCase
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.kernel.fuzz_trials import Trial
@@ -458,7 +458,7 @@ def opened_trial(
             if ids:
                 yield bench
                 return
-            kept = fuzz_corpus.failures(fuzz_corpus.beside(card), card, device)
+            kept = fuzz_trials.kept_failures(fuzz_trials.corpus_beside(card), card, device)
             if why := _unbuilt(bench):
                 say(why)
                 unbuilt.append(why)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kernelgate.bench import record
 from kernelgate.bench.build import archs, toolchain
-from kernelgate.bench.build.recipe import COMPILER_VARIABLES
+from kernelgate.bench.build.build import COMPILER_VARIABLES
 from kernelgate.bench.check import fuzz
 from kernelgate.bench.core.errors import (
     BuildError,

@@ -24,16 +24,14 @@ from kernelgate.bench.build.library import Libraries, Library, Sides
 from kernelgate.bench.check import accuracy
 from kernelgate.bench.check import fuzz as fuzzing
 from kernelgate.bench.check import sanitize as sanitizing
-from kernelgate.bench.check import soak as soaks
-from kernelgate.bench.check.fuzz import NO_LIMITS, FuzzLimits
+from kernelgate.bench.check.fuzz import NO_LIMITS, FuzzLimits, Soak
 from kernelgate.bench.check.sanitize import SanitizerOptions
-from kernelgate.bench.check.soak import Soak
 from kernelgate.bench.check.trials import WORKER
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, NoKernelError, PreemptedError, UsageError
 from kernelgate.bench.explain import tile
 from kernelgate.bench.explain.tile import BlockNeeds
-from kernelgate.bench.kernel import cards, commit, fuzz_corpus
+from kernelgate.bench.kernel import cards, commit, fuzz_trials
 from kernelgate.bench.kernel.cards import Cards, CaseFacts, ChosenCase
 from kernelgate.bench.kernel.commit import Compared, HowToBuild
 from kernelgate.bench.kernel.watched_call import WarmProcesses
@@ -505,7 +503,7 @@ def soak(
 ) -> tuple[Soak, ...]:
     """Fuzzes the cards' libraries in turn, each for its share of the time. `corpus`: None is the cache's. Raises
     NoKernelError where there is nothing to fuzz on this machine."""
-    place = corpus or build_cache.cache_folder() / fuzz_corpus.FOLDER
+    place = corpus or build_cache.cache_folder() / fuzz_trials.CORPUS
     files.try_folder(place)
     about = _heads(repo, ref, folder, from_cards=from_cards)
     machine = environment.describe()
@@ -518,7 +516,7 @@ def soak(
         for one in fuzzed:
             workers.prepare({WORKER: 1})
             done.append(Soak(one.card, place, seconds / len(fuzzed)))
-            soaks.run(one.sides.head, done[-1], new_seed(seed), machine, workers)
+            fuzzing.soak_card(one.sides.head, done[-1], new_seed(seed), machine, workers)
     return tuple(done)
 
 

@@ -32,8 +32,7 @@ from kernelgate.ci.judge import verdict as judging
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.pipeline import default_branch, prior
 from kernelgate.ci.policy import policy as policies
-from kernelgate.ci.policy.constants import DecidingNumber
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.policy import DecidingNumber, Policy
 from kernelgate.ci.report.baseline import is_of
 from kernelgate.ci.report.build import BuiltReport, compared, reported
 from kernelgate.ci.report.links import NO_LINKS

@@ -9,14 +9,14 @@ Ang, Energy Policy 32 (2004). What moved a wait, such as spills, is named in its
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from kernelgate.bench.explain import metrics
+from kernelgate.bench.explain.metrics import STALL_PREFIX, pair
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.formatting import as_percent
-from kernelgate.ci.explain import split
-from kernelgate.ci.explain.split import LogPart, Profiles
+from kernelgate.ci.explain.bottleneck import SATURATED_PCT, TENSOR_UNUSED_PCT
 
 WORTH_A_WORD = 0.08
 """The share of the change from which on a contribution is named: with ten of less, most would still be named."""
@@ -99,10 +99,10 @@ def budget(
     """Splits the measured change by the figures of both profiles. Figures that are missing explain nothing. `clocks`:
     of the SMs while base and head were timed, in MHz; the profile says nothing of them."""
     sides = Profiles.usable(before, after)
-    parts = split.parts(sides)
+    parts = log_parts(sides)
     total = sum(part.log for part in parts)
     profiled = as_percent(total) if parts else None
-    if parts and clocks is not None and all(split.LEAST <= clock <= split.MOST for clock in clocks):
+    if parts and clocks is not None and all(LEAST_FIGURE <= clock <= LARGEST_FIGURE for clock in clocks):
         # What a slower clock costs, as far as the profile, which is taken at equal clocks, leaves something to explain:
         # a kernel that waits for DRAM takes no longer.
         log, left = math.log(clocks[0] / clocks[1]), math.log1p(max(change_pct, -99.9) / 100) - total
@@ -218,3 +218,332 @@ def _moved(one: Contribution) -> str:
         rose="rose" if more else "fell",
         longer="longer" if costs else "less time",
     )
+
+
+# ---- How the cycles of two profiles differ: a part for each thing that moved, in logarithms of time, which add up ----
+
+EVENTS = {
+    "memory": ("long_scoreboard", "lg_throttle", "tex_throttle", "drain", "membar"),
+    "shared": ("short_scoreboard", "mio_throttle"),
+    "barrier": ("barrier",),
+    "gmma": ("gmma",),
+    "sleeping": ("sleeping",),
+}
+"""Waits for something that happens as often as the program asks for it, however many other instructions there are."""
+STEEPEST = 5.0
+"""A wait grows at most so many times as fast as what is asked for, in logarithms: queues grow near saturation."""
+NOISE = 0.005
+"""Counts and rates of the same code differ by less, as a logarithm."""
+TRAFFIC_NOISE = 0.03
+"""What the same code moves through L2 and DRAM differs by less: other blocks run side by side."""
+WORK = ("instructions", "local_instructions")
+LEAST_FIGURE, LARGEST_FIGURE = 1e-9, 1e18
+"""Figures outside are no measurement."""
+
+
+@dataclass(frozen=True)
+class LogPart:
+    """What one figure's change does to the time."""
+
+    metric: str
+    """Empty: cycles that the profile puts under no name."""
+    before: float
+    after: float
+    log: float
+    """ln of the factor by which it makes the call slower."""
+    because: str = ""
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """The figures of both sides, without what cannot have been measured: negative, not a number, beyond all bounds."""
+
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+
+    @classmethod
+    def usable(cls, before: Mapping[str, float], after: Mapping[str, float]) -> Profiles:
+        sides = before, after
+        return cls(
+            *(
+                {key: one for key, one in side.items() if one == 0 or LEAST_FIGURE <= one <= LARGEST_FIGURE}
+                for side in sides
+            )
+        )
+
+    def of(self, *keys: str) -> tuple[float, float]:
+        """Both sides' sums of these figures, of which one that is missing is 0."""
+        before, after = (sum(side.get(key, 0.0) for key in keys) for side in (self.before, self.after))
+        return before, after
+
+    def both(self, key: str) -> bool:
+        return key in self.before and key in self.after
+
+    def log(self, key: str) -> float:
+        """ln of how many times as large the figure became; 0 where a side has none."""
+        return _log(self.of(key)) if all(self.of(key)) else 0.0
+
+    def part(self, key: str, log: float, because: str = "") -> LogPart:
+        return LogPart(key, *self.of(key), log, because)
+
+    @property
+    def cycles(self) -> tuple[float, float]:
+        """Of the kernel; its times where a profile has neither clocks nor cycles."""
+        (old, new), clocks = self.of("duration_us"), self.of("sm_mhz")
+        if not (old and new):
+            return self.of("elapsed_cycles")
+        return (old * clocks[0], new * clocks[1]) if all(clocks) else (old, new)
+
+    @property
+    def warp_cycles(self) -> tuple[float, float]:
+        return _times(self.of("latency_cycles"), self.of("instructions"))
+
+
+def _times(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return one[0] * other[0], one[1] * other[1]
+
+
+def log_parts(sides: Profiles) -> list[LogPart]:
+    """They sum up to the logarithm of the profiled call's time at equal clocks; none without durations or clocks."""
+    cycles, calls = sides.cycles, sides.of("call_us")
+    if not all(cycles):
+        return []
+    durations = sides.of("duration_us")
+    if all((*calls, *durations)):  # both profiles saw all kernels of a call
+        calls = cycles[0] * calls[0] / durations[0], cycles[1] * calls[1] / durations[1]
+    else:
+        calls = cycles
+    # The kernel is a part of the call, whose other launches have their own.
+    weight = _log_mean(cycles) / _log_mean(calls)
+    found = [replace(part, log=part.log * weight) for part in _kernel(sides, _log(cycles))]
+    others = _log(calls) - sum(part.log for part in found)
+    launches = sides.of("launches")
+    if abs(others) <= NOISE or not all(launches):
+        return [*found, LogPart("", 0, 0, others)]
+    return [*found, sides.part("launches" if launches[0] != launches[1] else "call_us", others)]
+
+
+# ---- One kernel ------------------------------------------------------------------------------------------------------
+
+
+def _kernel(sides: Profiles, whole: float) -> list[LogPart]:
+    """Instructions, waits, warps and idle multiprocessors; what is left is a part without a name."""
+    if not all(all(sides.of(key)) for key in ("instructions", "latency_cycles", "occupancy_pct")):
+        return [LogPart("", 0, 0, whole)]
+    found = [*_instructions(sides), *_events(sides)]
+    # Fewer warps also wait less for each other: what waits moved the other way belongs to them.
+    waits = [*(part for part in found if part.metric not in WORK), _unread(sides)]
+    warps, waits = _net(_warps(sides), waits)
+    found = [*(part for part in found if part.metric in WORK), *waits, warps, *_idle(sides)]
+    rest = LogPart("", 0, 0, whole - sum(part.log for part in found))
+    merged: dict[str, LogPart] = {}
+    for part in _at_the_roof(sides, whole, [*found, rest]):
+        first = merged.get(part.metric, replace(part, log=0.0))
+        merged[part.metric] = replace(part, log=part.log + first.log, because=first.because or part.because)
+    return list(merged.values())
+
+
+def _at_the_roof(sides: Profiles, whole: float, found: Sequence[LogPart]) -> Sequence[LogPart]:
+    """Where DRAM is saturated, time goes with the bytes, whatever warps wait for meanwhile."""
+    traffic, busy = sides.log("dram_bytes"), min(sides.of("dram_pct"))
+    if busy < SATURATED_PCT or abs(traffic) < TRAFFIC_NOISE or traffic * whole <= 0:
+        return found
+    taken = math.copysign(min(abs(traffic), abs(whole)), whole)
+    others = [replace(part, log=part.log * (1 - taken / whole)) for part in found]
+    return [_part("dram_bytes", sides, taken), *others]
+
+
+def _instructions(sides: Profiles) -> Iterator[LogPart]:
+    """Instructions that issue or wait for one another: how many they are, and how long each waits."""
+    total, count = _log_mean(sides.warp_cycles), sides.of("instructions")
+    more = _log(count)
+    waits, share = [], 0.0
+    events = {STALL_PREFIX + reason for reasons in EVENTS.values() for reason in reasons}
+    # What was not read stays without a name.
+    for key in sides.before:
+        if key.startswith(STALL_PREFIX) and key in sides.after and key not in events:
+            cycles = _times(sides.of(key), count)
+            weight = _log_mean(cycles) / total
+            share += weight
+            waits.append(sides.part(key, (cycles[1] - cycles[0]) / total - weight * more))
+    # More instructions that wait less bring the mean wait of all down: that is no gain of its own.
+    counted, waits = _net(sides.part("instructions", share * more, _why_more(sides, more)), waits)
+    # Of the instructions that came or went, those that load or store local memory, and the rest.
+    local = sides.of("local_instructions")
+    spilled = min(1.0, max(0.0, (local[1] - local[0]) / ((count[1] - count[0]) or 1.0)))
+    if spilled * abs(counted.log) > NOISE:
+        yield _part("local_instructions", sides, spilled * counted.log)
+    yield replace(counted, log=(1 - spilled) * counted.log)
+    yield from waits
+
+
+def _unread(sides: Profiles) -> LogPart:
+    """What warps waited for reasons that were not read."""
+    read = [key for key in sides.before if key.startswith(STALL_PREFIX) and key in sides.after]
+    known, latency = sides.of(*read), sides.of("latency_cycles")
+    rest = max(0.0, latency[0] - known[0]), max(0.0, latency[1] - known[1])
+    cycles = _times(rest, sides.of("instructions"))
+    return LogPart("", *rest, (cycles[1] - cycles[0]) / _log_mean(sides.warp_cycles))
+
+
+def _why_more(sides: Profiles, more: float) -> str:
+    """What the instructions are, where another count shows it."""
+    if abs(more) < NOISE:
+        return ""
+    sign = math.copysign(1, more)
+    busy, threads = sides.of("tensor_pct"), sides.of("threads_per_instruction")
+    work = -sign * _bounded_log(_times(busy, sides.cycles))
+    if sides.both("tensor_pct") and max(busy) >= TENSOR_UNUSED_PCT and work > max(0.05, 0.25 * abs(more)):
+        share = "less" if sign > 0 else "more"
+        return f"as the tensor cores do {share} of the work: busy {busy[0]:.0f} → {busy[1]:.0f}%"
+    if -sign * sides.log("threads_per_instruction") > abs(more) / 4:
+        verb = "diverge" if sign > 0 else "diverge less"
+        return f"as warps {verb}: {threads[0]:.1f} → {threads[1]:.1f} threads active in each"
+    return ""
+
+
+# ---- Waits for events ------------------------------------------------------------------------------------------------
+
+
+def _events(sides: Profiles) -> Iterator[LogPart]:
+    """Waits for memory, shared memory and barriers, each in the place of what made it longer."""
+    total, count = _log_mean(sides.warp_cycles), sides.of("instructions")
+    more = count[1] / count[0]
+    for group, reasons in EVENTS.items():
+        keys = [key for reason in reasons if sides.both(key := STALL_PREFIX + reason)]
+        # For each of the base's instructions: an event's wait does not get shorter by other instructions.
+        waits = {key: _times(sides.of(key), (1.0, more)) for key in keys}
+        old, new = (sum(wait[at] for wait in waits.values()) for at in (0, 1))
+        steps = abs(_bounded_log((old, new))) if old or new else 0.0
+        if not steps:
+            continue
+        log = (new - old) * count[0] / total
+        left = 1.0
+        for key, size, noise in _asked(group, sides):
+            if (moved := size if log > 0 else -size) > noise:
+                taken = min(left, STEEPEST * moved / steps)
+                left -= taken
+                yield _part(key, sides, taken * log)
+        # The reason of the group that moved most, as the profiles have it where that says the same.
+        widest = max(waits, key=lambda key: abs(waits[key][1] - waits[key][0]))
+        same = left * log * (sides.after[widest] - sides.before[widest]) > 0
+        counted = LogPart(widest, *waits[widest], left * log, "counted for each of base's instructions")
+        yield sides.part(widest, left * log) if same else counted
+
+
+def _asked(group: str, sides: Profiles) -> Iterator[tuple[str, float, float]]:
+    """What a wait may come of, causes before their effects: each with how far it moved, and what is noise."""
+    if group == "shared":
+        conflicts, wavefronts = sides.of("bank_conflicts"), sides.of("shared_wavefronts")
+        rest = wavefronts[0] - conflicts[0], wavefronts[1] - conflicts[1]
+        if min(rest) > 0:
+            yield "bank_conflicts", _log((1 + conflicts[0] / rest[0], 1 + conflicts[1] / rest[1])), NOISE
+        yield "shared_wavefronts", sides.log("shared_wavefronts"), NOISE
+    if group == "memory":
+        requests, local = sides.of("load_requests", "store_requests"), sides.of("local_instructions")
+        if all(requests):
+            yield "local_instructions", _log((1 + local[0] / requests[0], 1 + local[1] / requests[1])), NOISE
+            if all(sectors := _sectors(sides)):
+                yield "sectors_per_request", _log(sectors), NOISE
+            if sides.both("async_copies"):
+                copies = sides.of("async_copies")
+                yield "async_copies", -(copies[1] - copies[0]) / max(requests), NOISE
+        yield "dram_bytes", sides.log("dram_bytes"), TRAFFIC_NOISE
+        yield "load_requests", sides.log("load_requests"), NOISE
+        yield "l2_sectors", sides.log("l2_sectors"), TRAFFIC_NOISE
+
+
+def _sectors(sides: Profiles) -> tuple[float, float]:
+    """Moved for a request of global memory."""
+    sectors, requests = sides.of("load_sectors", "store_sectors"), sides.of("load_requests", "store_requests")
+    return sectors[0] / requests[0], sectors[1] / requests[1]
+
+
+def _part(key: str, sides: Profiles, log: float) -> LogPart:
+    if key == "sectors_per_request":
+        return LogPart(key, *_sectors(sides), log)
+    causes = {"dram_bytes": ("l2_hit_pct", "the L2 hit rate"), "local_instructions": REGISTERS}
+    because = ""
+    if key in causes and sides.both(causes[key][0]):
+        # That less of it was there, where that costs this time; or more, where that saves it.
+        old, new = sides.of(causes[key][0])
+        if abs(new - old) >= 1 and (new - old) * log < 0:
+            because = _as_moved(sides, *causes[key])
+    return sides.part(key, log, because)
+
+
+def _as_moved(sides: Profiles, key: str, words: str) -> str:
+    old, new = sides.of(key)
+    return f"as {words} {'rose' if new > old else 'fell'} {pair(key, old, new)}"
+
+
+# ---- Warps and multiprocessors ---------------------------------------------------------------------------------------
+
+REGISTERS = "registers", "registers a thread"
+LIMITS = {
+    "blocks_by_registers": REGISTERS,
+    "blocks_by_shared": ("shared_bytes", "shared memory a block"),
+    "blocks_by_warps": ("block_threads", "threads a block"),
+}
+"""What keeps blocks off a multiprocessor: the limit, the figure that sets it, its name."""
+
+
+def _warps(sides: Profiles) -> LogPart:
+    """Fewer warps share the waiting: fewer fit on a multiprocessor, or the grid has fewer."""
+    log, fits = -sides.log("occupancy_pct"), sides.of("theoretical_occupancy_pct")
+    fitting, grids = (-_log(fits) if all(fits) else None), sides.of("grid")
+    if fitting is not None and abs(fitting) < NOISE and grids[0] != grids[1] and abs(log) > 4 * NOISE:
+        return sides.part("grid", log)
+    return sides.part("occupancy_pct", log, _why_fewer(sides) if fitting and log * fitting > 0 else "")
+
+
+def _why_fewer(sides: Profiles) -> str:
+    """Which resource decides how many warps fit on the side that has fewer, where it is another on the other side."""
+    tighter = min((sides.before, sides.after), key=lambda side: side["theoretical_occupancy_pct"])
+    known = {limit: tighter[limit] for limit in (*LIMITS, "blocks_by_limit") if tighter.get(limit)}
+    for limit, (key, words) in LIMITS.items():
+        old, new = sides.of(key)
+        if limit in known and known[limit] == min(known.values()) and old != new:
+            return _as_moved(sides, key, words)
+    return ""
+
+
+def _idle(sides: Profiles) -> Iterator[LogPart]:
+    """Multiprocessors without a block: too few blocks, or a last wave that is not full."""
+    active, elapsed, grids = sides.of("sm_active_cycles"), sides.of("elapsed_cycles"), sides.of("grid")
+    if all((*active, *elapsed)):
+        shares = active[0] / elapsed[0], active[1] / elapsed[1]
+        if all(grids) and grids[0] != grids[1]:
+            yield sides.part("grid", -_log(shares))
+        else:
+            yield LogPart("active_pct", 100 * shares[0], 100 * shares[1], -_log(shares))
+
+
+def _net(one: LogPart, others: Iterable[LogPart]) -> tuple[LogPart, list[LogPart]]:
+    """What others moved against `one` is taken from both, as far as it goes: they are two sides of one thing."""
+    others = list(others)
+    size = sum(abs(part.log) for part in others if part.log * one.log < 0)
+    taken = min(size, abs(one.log))
+    if not taken:
+        return one, others
+    keep = 1 - taken / size
+    rest = [replace(part, log=part.log * keep) if part.log * one.log < 0 else part for part in others]
+    return replace(one, log=one.log - math.copysign(taken, one.log)), rest
+
+
+def _log(values: tuple[float, float]) -> float:
+    return math.log(values[1] / values[0])
+
+
+def _bounded_log(values: tuple[float, float]) -> float:
+    """Of what may be 0 on one side: at most ln 1000; 0 where it is on both."""
+    old, new = values
+    return _log((max(old, new / 1e3), max(new, old / 1e3))) if old or new else 0.0
+
+
+def _log_mean(values: tuple[float, float]) -> float:
+    """Between the two: (new - old) / ln(new / old)."""
+    old, new = values
+    if old <= 0 or new <= 0:
+        return 0.0
+    return old if math.isclose(old, new) else (new - old) / math.log(new / old)

@@ -22,8 +22,7 @@ from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.prior import seen
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.policy import constants
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.policy import Policy, every_constant
 
 JUDGING = {"certainty", "gates", "processes"}
 """The sections of the policy that a verdict depends on."""
@@ -32,7 +31,7 @@ PINNED = "commit:"
 
 def rules_of(policy: Policy) -> str:
     """Names what a record is judged by: the same for policies that give every record the same verdict."""
-    numbers = [(one.name, one.value) for one in constants.every() if one.source.startswith("ci/judge/")]
+    numbers = [(one.name, one.value) for one in every_constant() if one.source.startswith("ci/judge/")]
     asked = f"{SCHEMA} {policy.model_dump_json(include=JUDGING)} {numbers}"
     return hashlib.sha256(asked.encode()).hexdigest()[:16]
 

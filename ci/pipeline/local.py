@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries, Sides, imports
-from kernelgate.bench.check import accuracy, reach, sanitize, trials
+from kernelgate.bench.check import accuracy, sanitize, trials
 from kernelgate.bench.check.fuzz import FuzzLimits
 from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core import files
@@ -307,7 +307,7 @@ def measured(
         tools: Mapping[str, WarmProcesses] = {}
         if _sanitizes(chosen, machine, rules.policy):
             first = chosen[0].card
-            workers.prepare({reach.WORKER: 1}, imports({"head": sides[first.name].head}))
+            workers.prepare({sanitize.WORKER: 1}, imports({"head": sides[first.name].head}))
             tools = stack.enter_context(sanitize.started(first, sides[first.name].head, rules.policy.sanitizer.tools))
         stack.enter_context(lock.device(machine.device.uuid))  # through all phases
         timed = _checked_and_timed(touched, chosen, begun, workers, path, rules, tools, profiler)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -14,8 +17,6 @@ from pydantic_core import ErrorDetails
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import CheckKind
-from kernelgate.ci.policy import constants
-from kernelgate.ci.policy.constants import DecidingNumber
 
 POLICY_FILE = Path(".ci/kernelgate.toml")
 DEFAULT_PRESET = "default"
@@ -299,7 +300,7 @@ def numbers(path: Path | None = None, preset: str = DEFAULT_PRESET) -> tuple[Dec
             source = str(chosen) if key in content.get(section, {}) else "default"
             source = f"preset {preset}" if (section, key) in changed else source
             found.append(DecidingNumber(name=f"{section}.{key}", value=value, source=source, reason=reason))
-    return (*found, *constants.every())
+    return (*found, *every_constant())
 
 
 def _read(text: str, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -367,7 +368,7 @@ _RENAMED = {
 def _unknown(key: str) -> str:
     if key in _RENAMED:
         return f"replaced by {_RENAMED[key]}"
-    found = ", or ".join(f"{one.name}, {one.value}, in {one.source}" for one in constants.of_key(key))
+    found = ", or ".join(f"{one.name}, {one.value}, in {one.source}" for one in constants_of_key(key))
     return f"a constant now: {found}" if found else "there is no such key"
 
 
@@ -381,3 +382,54 @@ def _line(text: str, key: str) -> int | None:
         elif inside and line.partition("=")[0].strip() == name:
             return number
     return None
+
+
+# ---- The numbers that decide and that no policy sets -----------------------------------------------------------------
+# Constants of the modules that use them, read from their source. Such a constant is annotated with `Final` and has its
+# reason behind it, as a docstring; one without shares the reason of the constant above it. A key of an older policy
+# finds its constant by its name.
+
+ROOT = Path(__file__).parents[2]
+DECIDING = (
+    *(f"ci/{package}" for package in ("policy", "judge", "history", "bisect", "explain", "lab", "github")),
+    "bench/explain",
+)
+"""The packages whose numbers decide something."""
+
+
+class DecidingNumber(BaseModel, frozen=True):
+    """A constant, or a key of the policy."""
+
+    name: str
+    value: Any
+    source: str
+    """A constant's module, such as "ci/judge/prior.py"; of a key "default", its file, or "preset strict"."""
+    reason: str
+
+
+@cache
+def every_constant() -> tuple[DecidingNumber, ...]:
+    paths = [path for package in DECIDING for path in sorted((ROOT / package).rglob("*.py"))]
+    return tuple(one for path in paths for one in _of_module(path))
+
+
+def constants_of_key(key: str) -> tuple[DecidingNumber, ...]:
+    """What `section.key` of a policy became: constants of that name, or of that name behind its section's."""
+    section, _, name = key.rpartition(".")
+    names = {name.upper(), f"{section}_{name}".upper()}
+    return tuple(one for one in every_constant() if one.name in names)
+
+
+def _of_module(path: Path) -> Iterator[DecidingNumber]:
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    reason = ""
+    for node, after in zip(body, [*body[1:], None], strict=True):
+        match node:
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="Final"), value=ast.expr() as value):
+                if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                    reason = " ".join(str(after.value.value).split())
+                with suppress(ValueError):  # no literal
+                    found = ast.literal_eval(value)
+                    if name.isupper() and isinstance(found, int | float | tuple) and not isinstance(found, bool):
+                        module = path.relative_to(ROOT).as_posix()
+                        yield DecidingNumber(name=name, value=found, source=module, reason=reason)

@@ -1,5 +1,5 @@
 // What a launch asks for and no machine code says, as constants in the library for tools to read. The layout is that of
-// bench/build/launches.py.
+// bench/build/machine_code.py, at namespace scope (not inside a template).
 #pragma once
 
 #include <cstdint>

@@ -15,8 +15,8 @@ import pytest
 
 from kernelgate.bench.build import build, toolchain
 from kernelgate.bench.build import cache as build_cache
+from kernelgate.bench.build.build import Recipe
 from kernelgate.bench.build.library import LIBRARY
-from kernelgate.bench.build.recipe import Recipe
 from kernelgate.bench.build.sources import Extension
 from kernelgate.bench.core.errors import CannotCompileError, CompileError, KernelgateError
 from kernelgate.ci.commands import exit_codes

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build import launches
-from kernelgate.bench.build.launches import LaunchFacts
+from kernelgate.bench.build import machine_code
+from kernelgate.bench.build.machine_code import LaunchFacts
 from kernelgate.bench.core.errors import KernelgateError
 
-DOCUMENTED = "\n".join(
-    line.removeprefix("    ") for line in (launches.__doc__ or "").splitlines() if line.startswith("    ")
-)
-"""The struct and the macro as the module documents them."""
+HEADER = Path(__file__).parents[3] / "csrc/attention/launch_record.h"
+DOCUMENTED = HEADER.read_text(encoding="utf-8").replace("#pragma once", "")
+"""The struct and the macro as the documentation names them."""
 STRUCT = f"#include <cstdint>\n{DOCUMENTED.partition('#define')[0]}static_assert(sizeof(KernelgateLaunch) == 128);\n"
 
 
@@ -31,11 +30,12 @@ def test_the_documented_macro_is_what_is_read(tmp_path: Path) -> None:
             "namespace SharedStorage { constexpr int kBytes = 48 * 1024; }",
             "constexpr int kThreads = 128;",
             DOCUMENTED,
+            'KERNELGATE_LAUNCH("gemm", 90, SharedStorage::kBytes, kThreads);',
             'namespace { KERNELGATE_LAUNCH("softmax<1, true>", 0, 0, 0); }',
             "int answer() { return 42; }",
         ]
     )
-    assert set(launches.read(library(tmp_path, source))) == {
+    assert set(machine_code.launches_in(library(tmp_path, source))) == {
         LaunchFacts("gemm", 90, 48 * 1024, 128),
         LaunchFacts("softmax<1, true>", 0, 0, 0),
     }
@@ -56,19 +56,19 @@ def record(*fields: str) -> str:
 )
 def test_what_makes_no_sense_is_refused(tmp_path: Path, fields: tuple[str, ...], says: str) -> None:
     with pytest.raises(KernelgateError, match=says):
-        launches.read(library(tmp_path, record(*fields)))
+        machine_code.launches_in(library(tmp_path, record(*fields)))
 
 
 def test_a_file_that_is_cut_off_or_no_library_is_refused(tmp_path: Path) -> None:
     whole = library(tmp_path, record('"k"', "1", "0", "0", "0"))
-    assert launches.read(whole) == (LaunchFacts("k", 0, 0, 0),)
+    assert machine_code.launches_in(whole) == (LaunchFacts("k", 0, 0, 0),)
     for damaged in (whole[:40], whole[: len(whole) // 2], whole[:-1]):
         with pytest.raises(KernelgateError, match="section table is damaged"):
-            launches.read(damaged)
+            machine_code.launches_in(damaged)
     with pytest.raises(KernelgateError, match="not a 64-bit ELF file"):
-        launches.read(b"")
+        machine_code.launches_in(b"")
     with pytest.raises(KernelgateError, match="not a 64-bit ELF file"):
-        launches.read(b"\x7fELF\x01\x01" + whole[6:])  # 32 bits
+        machine_code.launches_in(b"\x7fELF\x01\x01" + whole[6:])  # 32 bits
 
 
 NAME = "fa_s512::cuda::attention<fa_s512::cuda::Sm90, (fa_s512::Dtype)1, false>"
@@ -87,5 +87,5 @@ NAME = "fa_s512::cuda::attention<fa_s512::cuda::Sm90, (fa_s512::Dtype)1, false>"
     ],
 )
 def test_which_kernel_a_text_means(text: str, names: bool) -> None:
-    found = launches.of_kernel([LaunchFacts(text, 0, 7, 0)], NAME, "sm_90")
+    found = machine_code.launch_of([LaunchFacts(text, 0, 7, 0)], NAME, "sm_90")
     assert (found is not None) == names

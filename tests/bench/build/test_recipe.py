@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench.build.recipe import Recipe, namespace_of
+from kernelgate.bench.build.build import Recipe, namespace_of
 from kernelgate.bench.build.sources import Extension, Sources, literal_namespace, read_sources
 from kernelgate.bench.build.toolchain import Cuda, Toolchain, Torch
 from kernelgate.bench.core.errors import BuildError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build import elf, imports, library
+from kernelgate.bench.build import imports, library, machine_code
 from kernelgate.bench.build.imports import followed
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.build.sources import Package
@@ -130,12 +130,18 @@ def elf_file(*parts: tuple[str, bytes]) -> bytes:
 
 def test_sections_that_hold_lines_do_not_count_and_names_of_builds_are_hidden() -> None:
     one = elf_file((".text", b"scale_aaaa"), (".debug_line", b"1"))
-    assert [part.name for part in elf.sections(one)] == [".text", ".debug_line", ".names"]
+    assert [part.name for part in machine_code.elf_sections(one)] == [".text", ".debug_line", ".names"]
     moved, another = elf_file((".text", b"scale_aaaa"), (".debug_line", b"22")), elf_file((".text", b"scale_bbbb"))
-    assert elf.digest([one], "debug") == elf.digest([moved], "debug") != elf.digest([moved], "none")
+    assert (
+        machine_code.elf_digest([one], "debug")
+        == machine_code.elf_digest([moved], "debug")
+        != machine_code.elf_digest([moved], "none")
+    )
     named = elf_file((".text", b"scale_bbbb"), (".debug_line", b"1"))
-    assert elf.digest([one], "none") != elf.digest([named], "none")
-    assert elf.digest([one], "none", b"scale_aaaa") == elf.digest([named], "none", b"scale_bbbb")
-    assert elf.digest([another], "none") != elf.digest([another, another], "none")
+    assert machine_code.elf_digest([one], "none") != machine_code.elf_digest([named], "none")
+    assert machine_code.elf_digest([one], "none", b"scale_aaaa") == machine_code.elf_digest(
+        [named], "none", b"scale_bbbb"
+    )
+    assert machine_code.elf_digest([another], "none") != machine_code.elf_digest([another, another], "none")
     with pytest.raises(KernelgateError, match="section table is damaged"):
-        list(elf.sections(one[:-8]))
+        list(machine_code.elf_sections(one[:-8]))

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from kernelgate.bench.build.library import Library, Manifest
-from kernelgate.bench.check import reach
-from kernelgate.bench.check.reach import LaunchedKernels, Reach
+from kernelgate.bench.check import sanitize
+from kernelgate.bench.check.sanitize import LaunchedKernels, Reach
 from kernelgate.bench.core.hardware import Capability
 from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.kernel.watched_call import WatchedCall
@@ -55,7 +55,7 @@ class FakeWorker:
 def chosen(made: Library, launches: Sequence[Sequence[str]], patience_s: float = 60.0) -> tuple[Reach, FakeWorker]:
     child = FakeWorker(launches)
     opened = cast(WorkerPool, SimpleNamespace(take=lambda *_: nullcontext(child)))
-    return reach.choose(made, CARD, L4, patience_s, opened), child
+    return sanitize.choose(made, CARD, L4, patience_s, opened), child
 
 
 def test_the_cards_own_cases_are_enough_and_what_no_case_launches_is_named() -> None:
@@ -118,9 +118,9 @@ def test_without_facts_of_this_gpu_it_is_said_why() -> None:
 
 def test_without_own_cases_it_begins_with_the_smallest_that_is_timed_on_a_gpu() -> None:
     card = CARD.model_copy(update={"sanitize": ()})
-    (smallest,) = reach.of_card(card)
+    (smallest,) = sanitize.of_card(card)
     assert smallest.bytes == min(case.bytes or 0 for case in card.suites["pr"])
-    assert reach.of_card(card.model_copy(update={"suites": {"pr": (), "cpu": card.suites["cpu"]}})) == ()
+    assert sanitize.of_card(card.model_copy(update={"suites": {"pr": (), "cpu": card.suites["cpu"]}})) == ()
 
 
 @pytest.mark.parametrize("kind", ["extension", "package"])
@@ -131,4 +131,4 @@ def test_a_large_timed_case_gives_way_to_a_fuzzed_one(kind: str, monkeypatch: py
     found, _ = chosen(library("attention<0, false>", kind=kind), [["attention<0, false>"]])
     (watched,) = found.cases
     assert watched not in large
-    assert 2**16 < (watched.bytes or 0.0) <= reach.MOST_BYTES, "the largest of those that are small: loops go round"
+    assert 2**16 < (watched.bytes or 0.0) <= sanitize.MOST_BYTES, "the largest of those that are small: loops go round"

@@ -12,7 +12,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Sides
-from kernelgate.bench.check import reach, sanitize
+from kernelgate.bench.check import sanitize
 from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.core.hardware import Capability
@@ -62,7 +62,7 @@ def test_a_tool_that_cannot_look_says_why(tmp_path: Path) -> None:
 
 GPU = (8, 9)
 H200 = (9, 0)
-CASES = reach.of_card(faulty.card())
+CASES = sanitize.of_card(faulty.card())
 ASKED = SanitizerOptions(("memcheck", "racecheck"), cases=CASES)
 SIDES = ("the_base", "the_head")
 PTX = ("csrc/mma_sync/ptx.cuh", "csrc/wgmma/ptx.cuh")
@@ -217,7 +217,7 @@ def test_a_tool_that_takes_too_long_is_ended_with_its_last_words(tools: Tools) -
 def test_the_tools_load_torch_while_the_cases_are_looked_for(tools: Tools) -> None:
     tools.do()
 
-    def choose(_: Library, __: object, gpu: Capability, patience_s: float, *_more: object) -> reach.Reach:
+    def choose(_: Library, __: object, gpu: Capability, patience_s: float, *_more: object) -> sanitize.Reach:
         started = tools.folder / "started"
         for _turn in range(1000):
             if started.exists() and len(started.read_text().splitlines()) == len(ASKED.tools):
@@ -227,9 +227,9 @@ def test_the_tools_load_torch_while_the_cases_are_looked_for(tools: Tools) -> No
             pytest.fail("no tool was started before the search was over")
         assert not (tools.folder / "said").exists(), "a kernel is called while another process profiles"
         assert (gpu, patience_s) == (GPU, 5.0)
-        return reach.Reach(CASES[1:], unreached=("a", "b", "c", "d"))
+        return sanitize.Reach(CASES[1:], unreached=("a", "b", "c", "d"))
 
-    tools.monkeypatch.setattr(reach, "choose", choose)
+    tools.monkeypatch.setattr(sanitize, "choose", choose)
     done = tools.check(cases=(), seconds=20.0)
     assert (done.status, done.cases, done.asked, done.run) == ("passed", (CASES[1].id,), 2, 2)
     assert tools.sizes == [[129]] * 2

@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.check import fuzz, soak, trials
-from kernelgate.bench.check.soak import Soak
+from kernelgate.bench.check import fuzz, trials
+from kernelgate.bench.check.fuzz import Soak
 from kernelgate.bench.check.trials import TrialProcess
-from kernelgate.bench.kernel import fuzz_corpus, fuzz_trials
-from kernelgate.bench.kernel.fuzz_corpus import KeptTrial
-from kernelgate.bench.kernel.fuzz_trials import Trial
+from kernelgate.bench.kernel import fuzz_trials
+from kernelgate.bench.kernel.fuzz_trials import KeptTrial, Trial
 from kernelgate.bench.system.worker import child_environment, worker_pool
 from tests import faulty
 from tests.bench.machine import CPU
@@ -56,7 +55,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def soaked(library: Library, corpus: Path) -> Soak:
     one = Soak(faulty.card(), corpus, 3600.0)
     with worker_pool() as processes:
-        soak.run(library, one, 50, CPU, processes)
+        fuzz.soak_card(library, one, 50, CPU, processes)
     return one
 
 
@@ -87,7 +86,7 @@ def test_of_each_kind_the_trial_nearest_to_its_limit_is_kept(
 ) -> None:
     drawn(*(ID.format(s, dtype, "normal") for s, dtype in itertools.product((1, 40, 9), ("fp16", "bf16"))))
     done = soaked(built("none"), tmp_path)
-    kept = [one for _, one in fuzz_corpus.read(tmp_path, "attention", "near")]
+    kept = [one for _, one in fuzz_trials.kept_in(tmp_path, "attention", "near")]
     assert len(kept) == 2, "fp16 and bf16"
     assert {one.error_ratio for one in kept} == {ratio for _, ratio in done.nearest.values()}
 
@@ -95,7 +94,7 @@ def test_of_each_kind_the_trial_nearest_to_its_limit_is_kept(
 def test_it_ends_after_enough_failures(
     built: Build, tmp_path: Path, drawn: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(soak, "MAX_FAILURES", 2)
+    monkeypatch.setattr(fuzz, "MAX_FAILURES", 2)
     drawn(*[ID.format(s, "fp32", "normal") for s in (1, 2, 3, 4)])
     done = soaked(built("skips_last_row"), tmp_path)
     assert (done.failed, "ended after 2 failures" in done.summary()) == (2, True)
@@ -121,9 +120,9 @@ def test_an_interrupt_says_what_was_found(
 def test_the_repositorys_own_failures_are_tried_before_the_list(
     built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fuzz_corpus, "beside", lambda _: tmp_path)
+    monkeypatch.setattr(fuzz_trials, "corpus_beside", lambda _: tmp_path)
     monkeypatch.setattr(fuzz.fuzz_trials, "select", lambda *_: (fuzz_trials.parse(1, faulty.card(), "cpu", SMALLEST),))
-    fuzz_corpus.keep(tmp_path, "attention", "failed", KeptTrial(id=SMALLEST, seed=9, why="it failed"))
+    fuzz_trials.keep(tmp_path, "attention", "failed", KeptTrial(id=SMALLEST, seed=9, why="it failed"))
     done = fuzz.run(built("none"), faulty.card(), 1, CPU)
     assert [(one.id, one.seed) for one in done.results] == [(SMALLEST, 9), (SMALLEST, 1)]
     assert done.results[0].repeat == f"kernelgate fuzz --seed 9 --case attention/{SMALLEST}"

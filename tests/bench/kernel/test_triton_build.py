@@ -102,7 +102,7 @@ def made(built: Path) -> Compiled:
 def of(made: Compiled, way: str, target: str = "sm_80") -> dict[str, str | None]:
     """The kernels that a wrapper needed first, and their configurations."""
     kernels = [one for one in made.kernels if one.target == target]
-    return {one.name: one.config for one in kernels if one.case.partition("_")[2] == way and one.timed}
+    return {one.name: one.config for one in kernels if one.case.partition("_")[2] == way}
 
 
 def test_every_wrapper_runs_as_on_a_gpu_of_its_target(made: Compiled) -> None:
@@ -115,18 +115,18 @@ def test_every_wrapper_runs_as_on_a_gpu_of_its_target(made: Compiled) -> None:
     assert len(of(made, "operators.by_name")) == 3
 
 
-def test_kernels_are_named_by_the_case_that_needs_another_one_and_by_configuration(made: Compiled) -> None:
+def test_kernels_are_named_by_the_case_that_needs_another_one_and_by_configuration(built: Path, made: Compiled) -> None:
     twice = "scale_kernel at n4096_plain.twice"
     assert (list(of(made, "plain.scale")), list(of(made, "plain.twice"))) == (["scale_kernel"], [twice, f"{twice} #2"])
-    timed = [(one.target, one.name) for one in made.kernels if one.timed]
+    timed = [(one.target, one.name) for one in made.kernels]
     assert len(timed) == len(set(timed))
     configs = ("BLOCK=128, warps=2, stages=3", "BLOCK=4096, warps=8, stages=3")
     assert of(made, "tuned.scale") == {f"tuned_kernel[{config}]": config for config in configs}
     assert of(made, "tuned.single") == {"single_kernel": None}
-    fuzzed = [one for one in made.kernels if not one.timed and one.target == "sm_90"]
-    assert [one.case for one in fuzzed if one.function == "scale_kernel"] == ["n17_plain.scale"]
-    assert {one.config for one in fuzzed} == {None}
-    assert len([one for one in fuzzed if one.function == "tuned_kernel"]) <= 4  # a multiple of 16, of 8, or of neither
+    of_timed = {one.entry for one in made.kernels}
+    fuzzed = [path.stem for path in (built / "cache").glob("*/*.cubin") if path.parent.name not in of_timed]
+    assert fuzzed.count("scale_kernel") == len(TARGETS), "of n17_plain.scale"
+    assert 0 < fuzzed.count("tuned_kernel") <= 4 * len(TARGETS)  # a multiple of 16, of 8, or of neither
 
 
 def test_several_processes_compile_together_what_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,12 +152,12 @@ def test_errors_of_fuzzed_cases_leave_the_rest(made: Compiled) -> None:
 
 def test_the_cache_is_a_librarys(built: Path, made: Compiled) -> None:
     entries = {path.parent.name for path in (built / "cache").glob("*/*.cubin")}
-    assert entries == {one.entry for one in made.kernels}
+    assert entries > {one.entry for one in made.kernels}
     assert not list(built.rglob("__pycache__"))
 
 
 def test_facts_of_what_the_timed_cases_launch(built: Path, made: Compiled) -> None:
-    chosen = [one for one in made.kernels if one.function in ("product_kernel", "single_kernel", "tuned_kernel")]
+    chosen = [one for one in made.kernels if one.name.startswith(("product_kernel", "single_kernel", "tuned_kernel"))]
     known = {(one.target, one.name): one for one in triton_build.facts(built / "cache", chosen).kernels}
     assert set(known) == {(target, name) for target in TARGETS for name in ("product_kernel", "single_kernel")}
     assert {one.threads for (_, name), one in known.items() if name == "single_kernel"} == {2 * 32}
@@ -227,7 +227,7 @@ def test_a_call_that_ends_its_process(tmp_path: Path) -> None:
     fuzzed = case("plain.scale", 17, timed=False)
     cases = [case("plain.scale"), case("faults.killed"), case("plain.twice"), fuzzed]
     made = compiled(request(library(tmp_path), cases), "sm_90")
-    assert [(one.name, one.timed) for one in made.kernels] == [("scale_kernel", True)]
+    assert [one.name for one in made.kernels] == ["scale_kernel"]
     why = f"{place('killed')}: the process that made this call was killed by SIGABRT"
     assert made.skipped == dict.fromkeys(("n4096_faults.killed", "n4096_plain.twice", "n17_plain.scale"), why)
     assert made.operators == {"probed_lib::copied", "probed_ops::scale", "probed_ops::traced"}
@@ -295,14 +295,14 @@ def test_two_builds_are_the_same_bytes(
     monkeypatch.setattr(triton_build, "CORES_A_SHARE", 1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     again = library(tmp_path / "somewhere" / "else")
-    timed = {one.case.partition("_")[2] for one in made.kernels if one.timed}
+    timed = {one.case.partition("_")[2] for one in made.kernels}
     second = compiled(request(again, map(case, sorted(timed, key=WRAPPERS.index))))
     entries = [path for path in (again / "cache").rglob("*") if path.is_file()]
     assert any(path.suffix == ".cubin" for path in entries)
     for path in entries:
         assert path.read_bytes() == (built / path.relative_to(again)).read_bytes()
         assert str(tmp_path).encode() not in path.read_bytes()
-    assert [one for one in second.kernels if one.timed] == [one for one in made.kernels if one.timed]
+    assert second.kernels == made.kernels
 
 
 # What is compiled for -------------------------------------------------------------------------------------------------

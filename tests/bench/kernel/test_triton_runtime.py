@@ -192,8 +192,8 @@ def test_where_a_package_is_looked_for(tmp_path: Path) -> None:
 
 
 def kernel(entry: str, name: str = "scale", **changed: object) -> PackageKernel:
-    values = {"name": name, "function": "scale", "target": "sm_90", "entry": entry, "case": "n1", "timed": True}
-    return PackageKernel.model_validate({**values, "config": None, "shared_bytes": 4096, "threads": 256, **changed})
+    values = {"name": name, "target": "sm_90", "entry": entry, "case": "n1", "config": None}
+    return PackageKernel.model_validate({**values, **changed})
 
 
 def cache(folder: Path, *entries: str, content: str = "") -> Path:
@@ -201,6 +201,7 @@ def cache(folder: Path, *entries: str, content: str = "") -> Path:
     for entry in entries:
         write(folder / entry, "scale.cubin", "scale.json")
         (folder / entry / "scale.cubin").write_text(content or entry)
+        (folder / entry / "scale.json").write_text(json.dumps({"shared": 4096, "num_warps": 8}))
         names = ("scale.cubin", "scale.json")
         listing = {"child_paths": {name: str(folder / entry / name) for name in names}}
         (folder / entry / "__grp__scale.json").write_text(json.dumps(listing))
@@ -236,14 +237,14 @@ def test_facts_of_the_timed_kernels(tmp_path: Path) -> None:
     made, _ = compiled("spills", "sm_90", tmp_path)
     entry = cache(tmp_path / "built", "AAA") / "AAA"
     shutil.copy(made, entry / "scale.cubin")
-    kernels = [kernel("AAA"), kernel("ZZZ", timed=False), kernel("AAA", "scale[BLOCK=64]", config="BLOCK=64")]
+    kernels = [kernel("AAA"), kernel("AAA", "scale[BLOCK=64]", config="BLOCK=64")]
     (found,) = triton_build.facts(entry.parent, kernels).kernels
     assert (found.name, found.target) == ("scale", "sm_90")
     assert (found.dynamic_shared_bytes, found.static_shared_bytes, found.shared_bytes) == (4096, 0, 4096)
     assert found.threads == 256
     assert found.spill_bytes
     assert found.registers
-    tuned = triton_build.facts(entry.parent, kernels[2:])
+    tuned = triton_build.facts(entry.parent, kernels[1:])
     assert tuned.missing == "@triton.autotune chooses the kernel when it measures"
     (entry / "scale.cubin").write_text("")
     assert "cuobjdump cannot read it" in str(triton_build.facts(entry.parent, kernels).missing)

@@ -14,7 +14,7 @@ from benchmarks.fuzzing import bug as planting
 from benchmarks.fuzzing import library
 from benchmarks.fuzzing.bug import Bug
 from kernelgate.bench.build import toolchain
-from kernelgate.bench.build.recipe import STABLE_ABI
+from kernelgate.bench.build.build import STABLE_ABI
 from kernelgate.bench.build.toolchain import Cuda
 
 pytestmark = pytest.mark.nightly

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 
 from kernelgate.bench.explain.metrics import STALL_PREFIX
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel, Rule
-from kernelgate.ci.explain import split
-from kernelgate.ci.explain.budget import Budget, Contribution, budget, sentences
+from kernelgate.ci.explain.budget import Budget, Contribution, Profiles, budget, log_parts, sentences
 from kernelgate.ci.explain.recommend import against_change, estimate
-from kernelgate.ci.explain.split import Profiles
 
 KERNEL: dict[str, float] = {
     "duration_us": 100.0,
@@ -86,10 +84,10 @@ def test_shares_and_what_is_left_sum_up_to_the_change(before: Any, after: Any, c
 @given(FIGURES, FIGURES)
 def test_the_parts_sum_up_to_the_profiled_time_and_the_other_way_round_to_its_inverse(before: Any, after: Any) -> None:
     one, other = KERNEL | before, KERNEL | after
-    there, back = split.parts(Profiles.usable(one, other)), split.parts(Profiles.usable(other, one))
+    there, back = log_parts(Profiles.usable(one, other)), log_parts(Profiles.usable(other, one))
     assert sum(part.log for part in there) == pytest.approx(-sum(part.log for part in back), abs=1e-6)
     # Figures are what differs; the order in which a report holds them does not.
-    again = split.parts(Profiles.usable(dict(reversed(one.items())), dict(reversed(other.items()))))
+    again = log_parts(Profiles.usable(dict(reversed(one.items())), dict(reversed(other.items()))))
     logs = {part.metric: part.log for part in there if part.metric}
     assert {part.metric: part.log for part in again if part.metric} == pytest.approx(logs, abs=1e-6)
 

@@ -14,8 +14,7 @@ from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.judge.case import Direction, Outcome, RecordVerdict, Status, overall
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
-from kernelgate.ci.policy import constants
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.policy import Policy, constants_of_key
 from tests.ci.judge.told import only
 from tests.ci.records import heads, noise, paired_record
 from tests.runs import case, process, run_record
@@ -37,7 +36,7 @@ def policy(**sections: dict[str, Any]) -> Policy:
     kept: dict[str, dict[str, Any]] = {}
     for section, numbers in sections.items():
         for key, value in numbers.items():
-            if found := constants.of_key(f"{section}.{key}"):
+            if found := constants_of_key(f"{section}.{key}"):
                 for name, module in list(sys.modules.items()):
                     if name.startswith("kernelgate.ci.judge.") and hasattr(module, found[0].name):
                         PATCH.setattr(module, found[0].name, value)
