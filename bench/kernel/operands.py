@@ -17,7 +17,7 @@ from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.dtypes import DTYPES, known
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import axes as case_axes
-from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, Kernel, Output, asked_for, by_name, call_needs, call_takes
+from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, Kernel, asked_for, by_name, call_needs, call_takes
 from kernelgate.bench.kernel.loading import load as load_card
 from kernelgate.bench.kernel.loading import load_compiled, load_installed, load_package, load_tvm_ffi
 
@@ -160,15 +160,9 @@ def output_shapes(kernel: Kernel, case: CaseAxes, given: Inputs) -> Shapes:
     """Shape and dtype of each output; of one that is computed in place, its input's."""
     if kernel.in_place:
         return {name: (tuple(given[name].shape), given[name].dtype) for name in kernel.in_place}
-    said = kernel.outputs(case, **asked_for(kernel.outputs, given))
-    if not isinstance(said, Output | Mapping):
-        raise UsageError(f"outputs() gave a {type(said).__name__}; write Output(M, N), or a dict of them")
-    shapes: Shapes = {}
-    for name, output in by_name(said).items():
-        if not isinstance(output, Output):
-            raise UsageError(f"outputs() gave a {type(output).__name__} for {name}; write Output(M, N)")
-        shapes[name] = tuple(output.shape), TORCH_DTYPES[known(output.dtype or case_axes.dtype(case))]
-    return shapes
+    said = by_name(kernel.outputs(case, **asked_for(kernel.outputs, given)))
+    own = case_axes.dtype(case)
+    return {name: (tuple(one.shape), TORCH_DTYPES[known(one.dtype or own)]) for name, one in said.items()}
 
 
 def empty_outputs(kernel: Kernel, shapes: Shapes, device: str) -> Tensors:
