@@ -57,7 +57,7 @@ MOST_SHARES, CORES_A_SHARE = 4, 4
 
 class CompileCase(Message):
     id: str
-    """Of a fuzzed case, what triton_runtime.one_config is given when it is fuzzed."""
+    """The trial's, of a fuzzed case."""
     axes: dict[str, AxisValue]
     timed: bool
     """What is not timed is fuzzed: a kernel that cannot be compiled for it is the fuzzer's to report."""
