@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import signal
 import subprocess
@@ -30,6 +31,14 @@ def test_the_page_says_what_two_gpus_gained() -> None:
     for case in kept["cases"].values():
         assert case["one"]["status"] == case["merged"]["status"]
         assert case["one"]["change_pct"] == pytest.approx(case["merged"]["change_pct"], abs=0.3)
+
+
+def test_the_page_says_how_much_a_neighbour_disturbs() -> None:
+    kept = json.loads((ROOT / "tests/data/two_gpus/neighbour.json").read_text(encoding="utf-8"))
+    most = max(abs(sum(one["busy"]) / sum(one["idle"]) - 1) for one in kept["us"].values())
+    said = f"drew {kept['neighbour_watts']:.0f} W, a copy, a bfloat16 product and a short kernel on the other took"
+    text = " ".join((ROOT / "docs/runner.md").read_text(encoding="utf-8").split())
+    assert f"{said} the same time within {math.ceil(most * 1000) / 10:.1f}%." in text
 
 
 @pytest.fixture(scope="module")
