@@ -248,8 +248,8 @@ class CaseVerifier:
         notes = []
         if not self.references.complete:
             share = len(self.references.entries) / self.pool.size.entries
-            part = "outputs on two of the input sets" if self.pool.whole else f"{100 * share:.2g}% of each output"
-            text = f"the oracle takes long, so that of the compared calls {part} was looked at"
+            part = "those on two of the input sets" if self.pool.whole else f"{100 * share:.2g}% of each"
+            text = f"the oracle takes long: of the outputs of compared calls, only {part} were looked at"
             notes.append(record.Note(code="compared_in_part", text=text))
         repeated, made = (sum(getattr(one, what) for one in self.tallies.values()) for what in ("repeated", "made"))
         if repeated:

@@ -84,7 +84,7 @@ def test_where_the_oracle_is_slow_some_entries_have_references(tmp_path: Path) -
         case.plan(0, "new")
         assert case.verifier.references.entries.tolist() != before.tolist()
         entries_are_right(case)
-        share = f"{100 * 16 / case.pool.size.entries:.2g}% of each output was looked at"
+        share = f"{100 * 16 / case.pool.size.entries:.2g}% of each were looked at"
         assert [(note.code, share in note.text) for note in case.verifier.close().notes] == [("compared_in_part", True)]
 
 
@@ -117,7 +117,7 @@ def test_where_the_oracle_is_slow_two_sets_have_references(tmp_path: Path, monke
                 found = known.right_of(window)
                 assert found[0] is None
                 torch.testing.assert_close(found[1]["out"].double().view(6, 16), case.right(window)["out"])
-        assert "outputs on two of the input sets was looked at" in case.verifier.close().notes[0].text
+        assert "only those on two of the input sets were looked at" in case.verifier.close().notes[0].text
     monkeypatch.setattr(references, "REFERENCE_S", {"cpu": 600.0})
     with verified.opened(verified.write(tmp_path, SUM), AXES) as case:
         assert case.verifier.references.complete, "where there is time, each set has some"
