@@ -247,7 +247,8 @@ def _tried(trial: CardTrial, kernel: Kernel, case: CaseAxes, recorder: _Recorder
 
 def _is_dead(error: Exception, path: Path) -> bool:
     """Whether a line of the card itself names what is not there, whatever the machine."""
-    steps = [one for one in traceback.extract_tb(error.__traceback__) if one.name != "__getattr__"]  # of a module
+    between = ("__getattr__", "apply")  # of a module, and of an autograd function
+    steps = [one for one in traceback.extract_tb(error.__traceback__) if one.name not in between]
     return isinstance(error, AttributeError | NameError | TypeError) and steps[-1].filename == str(path.absolute())
 
 

@@ -159,10 +159,16 @@ def add(x, bias, out):
     if not x.is_cuda and ON_GPU:
         raise RuntimeError("0 active drivers")
     out.copy_(x + bias)
+
+class Add(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bias, out):
+        add(x, bias, out)
 """
 CALLS = {
     "a submodule that is not imported": ("ops.kernels.add(x, bias, out)", True, "has no attribute 'kernels'"),
     "other arguments": ("ops.add(x, bias)", True, "missing 1 required positional argument: 'out'"),
+    "an autograd function's other arguments": ("ops.Add.apply(x, out)", True, "missing 1 required positional argument"),
     "nothing": ("pass", True, "call() launches nothing: it leaves its outputs as they were"),
     "the wrong way round": ("ops.add(-x, bias, out)", False, "call() and oracle() do not agree at out["),
     "what takes a GPU": ("ops.add(x, bias, out)", True, None),
