@@ -17,15 +17,9 @@ from scipy import special
 
 from kernelgate.ci.document.formatting import as_percent, counted
 from kernelgate.ci.judge.stats import student_half_width
+from kernelgate.ci.lab import state
 from kernelgate.ci.lab.drawings import minutes_words
-from kernelgate.ci.lab.state import (
-    BLIND_TARGET,
-    BOTTLENECK_TARGET,
-    BUILD_TARGET,
-    GPU_USD_TARGET,
-    LEARNING_TARGET_PCT,
-    SessionSummary,
-)
+from kernelgate.ci.lab.state import SessionSummary
 
 FEW = 6
 """Sessions below which nothing is said over them: of five, not even the least and the largest are a 95% interval of the
@@ -86,13 +80,13 @@ def overall(rows: Sequence[SessionSummary]) -> tuple[Overall, ...]:
     repeated = [float(len(names & set().union(*violated[:at]))) for at, names in enumerate(violated)]
     learning = "change of a session's time from one to the next"
     return (
-        _figure("time to a working build", [one.minutes_to_build for one in numbers], "min", BUILD_TARGET),
-        _figure("time to a bottleneck", [one.minutes_to_bottleneck for one in numbers], "min", BOTTLENECK_TARGET),
-        _figure("blind tries a session", [one.blind for one in numbers], "", BLIND_TARGET, _mean),
+        _figure("time to a working build", [one.minutes_to_build for one in numbers], "min", state.BUILD_TARGET),
+        _figure("time to a bottleneck", [one.minutes_to_bottleneck for one in numbers], "min", state.BOTTLENECK_TARGET),
+        _figure("blind tries a session", [one.blind for one in numbers], "", state.BLIND_TARGET, _mean),
         _figure("mistakes repeated a session", repeated, "", 0, _mean),
-        _figure("GPU cost of a session", [one.usd_gpu for one in numbers], "USD", GPU_USD_TARGET),
+        _figure("GPU cost of a session", [one.usd_gpu for one in numbers], "USD", state.GPU_USD_TARGET),
         _figure("assistant's cost of a session", [one.usd_assistant for one in numbers], "USD"),
-        _figure(learning, [one or None for one in minutes], "%", LEARNING_TARGET_PCT, _learning),
+        _figure(learning, [one or None for one in minutes], "%", state.LEARNING_TARGET_PCT, _learning),
         _figure("gap to the expert's time", [one - EXPERT_MINUTES for one in minutes], "min", 0),
         _converged(minutes),
         _figure("share of the target's speed", reached, "", 1.0),
