@@ -297,7 +297,9 @@ def _write_sources(recipe: Recipe, tree: Path) -> None:
 NINJA_WORD = re.compile(r"(?:--orig_src_path_name=)?\$(?:in|out|gencode)")
 
 # Hidden symbols, and none that are unique in the process: base and head have the same names and must not share statics.
-COMPILE = ("-O3", "-std=c++17")
+STANDARD, CLASSIC_STANDARD = "-std=c++17", "-std=c++20"
+"""Torch's classic headers take no older one from 2.14 on, and torch compiles whatever includes them by it."""
+COMPILE = ("-O3", STANDARD)
 HOST = ("-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-Wall")
 CXX_FLAGS = (*COMPILE, *HOST, "-Wextra")
 STABLE_ABI = "-DTORCH_TARGET_VERSION=0x020b000000000000"
@@ -382,6 +384,8 @@ class Recipe:
             include += ["-isystem", f"{LINKS}/torch/include/torch/csrc/api/include"]
             include += ["-isystem", f"{LINKS}/python/include"]
         link = [gxx, "-o", "$out", "$in", f"-L{LINKS}/torch/lib"]
+        standard = {STANDARD: CLASSIC_STANDARD} if spec.torch else {}
+        nvcc_flags, cxx_flags = ([standard.get(one, one) for one in flags] for flags in (NVCC_FLAGS, CXX_FLAGS))
         if sources.binding == "tvm_ffi" and self.toolchain.tvm_ffi:
             include += ["-isystem", f"{LINKS}/tvm_ffi/include"]
             link += [f"-L{LINKS}/tvm_ffi/lib", "-Xlinker", "--no-as-needed", "-ltvm_ffi", "-Xlinker", "--as-needed"]
@@ -393,7 +397,7 @@ class Recipe:
             others = [one for one in self.toolchain.torch.wheels if spec.torch and one != cuda.include]
             include += [word for one in others for word in ("-isystem", f"{LINKS}/wheels/{one.parent.name}")]
             link += [f"-L{LINKS}/cuda/lib", *CUDA_LINK_FLAGS]
-            nvcc = [*ccache, f"{LINKS}/cuda/bin/{cuda.nvcc.name}", "-ccbin", f"{LINKS}/{NVCC_HOST}", *NVCC_FLAGS]
+            nvcc = [*ccache, f"{LINKS}/cuda/bin/{cuda.nvcc.name}", "-ccbin", f"{LINKS}/{NVCC_HOST}", *nvcc_flags]
             # Where device code does not register operators, ccache need not tell namespaces apart.
             device = [data for name, data in sources.files.items() if not name.endswith(HOST_UNITS)]
             nvcc += defines
@@ -402,7 +406,7 @@ class Recipe:
             both = ["-forward-unknown-to-host-compiler", *spec.flags] if spec.flags else []
             nvcc += [*abi, *include, *both, *spec.nvcc_flags, *given, *REPRODUCIBLE]
             rules.append(_rule("nvcc", [*nvcc, "$gencode", "-c", "$in", "-o", "$out"]))
-        cxx = [*ccache, gxx, *CXX_FLAGS, *defines, *registers, *abi, *include, *spec.flags, "-c", "$in", "-o", "$out"]
+        cxx = [*ccache, gxx, *cxx_flags, *defines, *registers, *abi, *include, *spec.flags, "-c", "$in", "-o", "$out"]
         # Last, because some flags, such as -fopenmp, name libraries.
         rules += [_rule("cxx", cxx), _rule("link", [*link, *spec.flags], description="$out")]
         objects = " ".join(_path(f"{unit}.o") for unit in self.units)

@@ -153,6 +153,8 @@ def test_a_torch_extension_is_compiled_against_all_of_torch() -> None:
     found = commands(with_spec(BOTH, torch="2.13"))
     for name in ("nvcc", "cxx"):
         assert "TORCH_TARGET_VERSION" not in found[name]
+        assert re.findall(r"-std=\S+", found[name]) == ["-std=c++20"], "what torch 2.14 asks for"
+        assert re.findall(r"-std=\S+", commands(BOTH)[name]) == ["-std=c++17"]
         folders = ("torch/include", "torch/include/torch/csrc/api/include", "python/include")
         assert "".join(f" -isystem ../tools/{folder}" for folder in folders) in found[name]
     assert "wheels" not in found["nvcc"]
