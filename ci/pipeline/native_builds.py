@@ -44,14 +44,17 @@ def closing(text: str, start: int) -> int:
 
 def _of_python(name: str, text: str, names: Sequence[str]) -> Iterator[Build]:
     tree = parsed(text)
-    reader = _Reader(tree, posixpath.dirname(name), names)
+    reader, known = _Reader(tree, posixpath.dirname(name), names), False
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in EXTENSIONS:
             given = {one.arg: one.value for one in node.keywords if one.arg}
             sources = given.get("sources") or (node.args[1] if len(node.args) > 1 else None)
             files = tuple(dict.fromkeys(reader.files(sources))) if sources else ()
             if files:
+                known = True
                 yield reader.extension(f"{name}:{node.lineno}", files, given)
+    if not known:
+        yield from (_extension(files, (), (), [f"its flags, which {name} computes"]) for files in reader.lists(tree))
 
 
 class _Reader:
@@ -90,6 +93,13 @@ class _Reader:
                 yield from next(filter(None, found), ())
             else:
                 folders.append(word)
+
+    def lists(self, tree: ast.Module) -> Iterator[tuple[str, ...]]:
+        """Every list that names sources of the repository alone, those with CUDA first."""
+        written = [[*self.words(node)] for node in ast.walk(tree) if isinstance(node, ast.List)]
+        found = [[_matching(word, self.folder, self.names) for word in words] for words in written if words]
+        listed = [tuple(chain.from_iterable(files)) for files in found if all(files)]
+        yield from sorted(listed, key=lambda files: not any(one.endswith(".cu") for one in files))
 
     def extension(self, place: str, files: tuple[str, ...], given: Mapping[str, ast.expr]) -> Build:
         arguments = given.get("extra_compile_args")

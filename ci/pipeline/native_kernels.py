@@ -200,7 +200,7 @@ def _names(count: int) -> tuple[str, ...]:
 
 
 def _build(own: Build | None, file: str, texts: Mapping[str, str], torch: str) -> Build:
-    missing = f"which sources belong to {file}? No setup.py or CMakeLists.txt here names it"
+    missing = f"which sources belong to {file}? No setup.py or CMakeLists.txt here lists them"
     build = own or Build(f'Extension("{file}")', (file,), (missing,))
     classic = any(CLASSIC.search(texts[name]) for name in build.sources if name in texts)
     return replace(build, text=f'{build.text[:-1]}, torch="{torch}")') if classic else build
