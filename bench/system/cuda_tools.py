@@ -25,7 +25,7 @@ class CudaTool:
     """The folders below the root where NVIDIA's installers put it."""
 
 
-_COMPILER = "pip install nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime nvidia-cuda-cccl"
+_COMPILER = 'pip install "cuda-toolkit[cccl,nvcc]==13.*"'
 _DISASSEMBLERS = "pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm"
 
 TOOLS: dict[str, CudaTool] = {

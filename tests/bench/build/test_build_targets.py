@@ -69,16 +69,16 @@ def test_without_nvcc_the_cpu_path_is_compiled(
     assert built.manifest.targets == ()
     assert targets_of(built) == b""
     assert "nvcc, which compiles CUDA, is neither on PATH" in (said := capfd.readouterr().err)
-    assert "only the CPU path is compiled (for a GPU: pip install nvidia-cuda-nvcc" in said
+    assert 'only the CPU path is compiled (for a GPU: pip install "cuda-toolkit[cccl,nvcc]==13.*"' in said
 
     monkeypatch.setenv(archs.ARCH_LIST, "8.9")
-    with pytest.raises(BuildError, match=r"TORCH_CUDA_ARCH_LIST is set, but nvcc, .* pip install nvidia-cuda-nvcc"):
+    with pytest.raises(BuildError, match=r"TORCH_CUDA_ARCH_LIST is set, but nvcc, .* pip install .cuda-toolkit"):
         compiled(tree)
 
 
 def test_without_nvcc_there_must_be_a_cpu_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_tools, "candidates", lambda *_: iter(()))
-    with pytest.raises(BuildError, match=rf"{CARD} has CUDA sources alone, but nvcc, .* pip install nvidia-cuda-nvcc"):
+    with pytest.raises(BuildError, match=rf"{CARD} has CUDA sources alone, but nvcc, .* pip install .cuda-toolkit"):
         compiled(write(tmp_path, {"csrc/plain.cu": PLAIN}))
 
 

@@ -109,7 +109,7 @@ def says(check: MachineCheck, level: Level, found: str, fix: str | None) -> None
         (machine.steal_check(0.01), Level.PASSED, "1.0%", None),
         (machine.isolation_check("bubblewrap is not installed"), Level.WARNING, "not installed", "bubblewrap"),
         (machine.isolation_check(None), Level.PASSED, "kept apart", None),
-        (doctor.tool_check("nvcc", KernelgateError("no"), "fails"), Level.WARNING, "no: fails", "nvidia-cuda-nvcc"),
+        (doctor.tool_check("nvcc", KernelgateError("no"), "fails"), Level.WARNING, "no: fails", "cuda-toolkit["),
         (doctor.torch_check(CPU_TORCH, True), Level.FAILED, "torch 2.13.0+cpu does not see the GPU", "built for CUDA"),
         (doctor.tool_check("g++", None, "nothing can"), Level.WARNING, "neither on PATH nor", "apt-get install g++"),
         (doctor.tool_check("ccache", None, "fails"), Level.PASSED, "builds do without it", None),
