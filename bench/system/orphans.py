@@ -142,6 +142,22 @@ def family(pid: int) -> list[int]:
     return found
 
 
+def threads(pids: Iterable[int]) -> Iterator[int]:
+    for pid in pids:
+        with suppress(OSError):
+            yield from map(int, os.listdir(f"/proc/{pid}/task"))  # noqa: PTH208
+
+
+def scheduling(threads: Iterable[int]) -> dict[int, tuple[frozenset[int], int, int]]:
+    """Of each thread, what any process of this user may change: its cores, its class and its priority."""
+    found = {}
+    for one in threads:
+        with suppress(OSError):
+            cores, kind = frozenset(os.sched_getaffinity(one)), os.sched_getscheduler(one)
+            found[one] = cores, kind, os.getpriority(os.PRIO_PROCESS, one)
+    return found
+
+
 def end_new_children(known: frozenset[int]) -> tuple[str, ...]:
     """Ends every child that is not known, and those that it leaves in turn. Returns their names."""
     names: list[str] = []

@@ -161,6 +161,9 @@ class WorkerProcess:
         python = python or interpreter.current()
         self.doing = Doing(doing="starting", loading=True)
         """What it said last that it does."""
+        self.touched = False
+        """Whether another process stopped it, or gave it other cores or another priority."""
+        self._left: dict[int, tuple[frozenset[int], int, int]] = {}
         self._apart, self._mark = apart, token_hex(8)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end of the `with` block
         self._process = subprocess.Popen(
@@ -251,8 +254,11 @@ class WorkerProcess:
         while new := set(orphans.family(self._process.pid)) - stopped:  # one may have started another meanwhile
             orphans.send(new, signal.SIGSTOP)
             stopped |= new
+        self._left = orphans.scheduling(orphans.threads(orphans.family(self._process.pid)))
 
     def go_on(self) -> None:
+        now = orphans.scheduling(self._left)
+        self.touched |= any(now.get(thread, how) != how for thread, how in self._left.items())
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGCONT)
         orphans.send(orphans.family(self._process.pid), signal.SIGCONT)

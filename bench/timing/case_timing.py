@@ -329,6 +329,8 @@ def prepared(
         tried = beside and reference == "try"
         opened = protocol.OpenCase(id=case.id, axes=case.axes, prepared=made, reference=tried, alone=alone)
         answer = one.ask(opened, protocol.CaseOpened)
+        if alone and one is not team.verifier:
+            one.rest()
         samples.clock_step_us = max(samples.clock_step_us, answer.clock_step_us)
         one.returns = answer.returns
         if answer.returns:

@@ -58,6 +58,7 @@ BATCH_US = {"cuda": 3_000.0, "cpu": 20_000.0}
 CLOCKS_AGREE_US = 150.0
 CLOCKS_AGREE_SHARE = 0.05
 """By so much, and such a share of a batch, the leader's clock may differ from the device's on one side alone."""
+TOUCHED = "was stopped, or given other cores or another priority, by another process, which kernelgate never does"
 MOST_CALLS = 384
 EMPTY = 3
 SPARE, SPARE_US = 1.5, 200.0
@@ -291,8 +292,12 @@ def _started(setup: Setup, turn: Turn, split: Sequence[Sequence[record.Side]], s
             libraries=tuple((side, LibraryAt.of(turn.libraries[side])) for side in sides),
         )
         measured[-1].send(request)
-    for one in measured:  # they load side by side
-        one.answer(Ready)
+        if turn.role == "witness":  # while one loads, the other stands still
+            measured[-1].answer(Ready)
+            measured[-1].rest()
+    if turn.role != "witness":
+        for one in measured:  # they load side by side
+            one.answer(Ready)
     return measured
 
 
@@ -385,6 +390,7 @@ class Alone:
                 last = protocol.Copy()
             answer = measured.ask(last, protocol.BatchDone, patience_s)
             took_us = (time.perf_counter() - begun) * 1e6
+        measured.worker.touched |= answer.stopped
         self.samples.fastest_s.setdefault(side, self.call_us / 1e6)
         if measured is not team.verifier:
             measured.rest()
@@ -459,6 +465,8 @@ def _alone(
     for team in teams:
         for measured in team.measured:
             measured.ask(protocol.Finish(), protocol.CaseDone)
+            if measured is not team.verifier:
+                measured.rest()
         checked.append(team.verifier.ask(protocol.CloseCase(), protocol.CaseChecked))
 
     def call_us(sample: Sample) -> float:
@@ -476,6 +484,7 @@ def _alone(
     )
     seconds = alone.samples.busy_us / 1e6 + sum(one.seconds for one in checked)
     said = next((f"{case.id}: {one.disturbed}" for one in checked if one.disturbed), None)
+    said = said or next((f"{case.id}: {one.name}, {TOUCHED}" for one in runners if one.worker.touched), None)
     said = said or alone.contradiction(calls * min(map(median, times_us.values())))
     return CaseResult(timing, tuple(note for one in checked for note in one.notes), seconds, 0.0, said)
 

@@ -257,6 +257,8 @@ class BatchDone(Message):
     """Whether calls wait for the device, so that nothing can be queued before it begins."""
     queued_us: record.NonNegative = 0.0
     """What the host needed to queue the calls of Start."""
+    stopped: bool = False
+    """Whether another process stopped this one meanwhile."""
     readings: tuple[Reading, ...] = ()
 
 

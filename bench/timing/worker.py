@@ -21,7 +21,7 @@ from kernelgate.bench.kernel import compare, loading, operands, triton_runtime
 from kernelgate.bench.kernel.card import CaseAxes, Kernel, asked_for
 from kernelgate.bench.kernel.operands import Bound
 from kernelgate.bench.kernel.triton_runtime import SharedCache
-from kernelgate.bench.system import environment, nvml
+from kernelgate.bench.system import environment, nvml, orphans
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker import Doing, Leader, Message, Ready
 from kernelgate.bench.timing import device as gpu
@@ -48,6 +48,8 @@ class OpenedCase:
     moved: int = 0
     first_ns: int | None = None
     queued_us: float = 0.0
+    stops: int = 0
+    """How often the process had been stopped before the last Start."""
     returned: dict[int, object] = field(default_factory=dict)
     """What calls of this batch returned, until it is copied."""
 
@@ -78,6 +80,8 @@ class Worker:
     verifier: Verifier
     case: OpenedCase | None = None
     called: set[record.Side] = field(default_factory=set)
+    stops: Callable[[], int] = lambda: 0
+    """How often this process was stopped."""
 
     @property
     def on_gpu(self) -> bool:
@@ -195,7 +199,7 @@ class Worker:
             for window, slot in zip(asked.calls.windows, asked.calls.slots, strict=True)
         ]
         before, after = case.probe_words(0)
-        begun_ns = timers.now_ns()
+        begun_ns, case.stops = timers.now_ns(), self.stops()
         if self.on_gpu:
             gpu.wait(asked.pause_us)
             gpu.probe(before)
@@ -211,7 +215,7 @@ class Worker:
         self._copy(case, list(case.returned))
         if self.on_gpu:
             torch.cuda.synchronize()
-        return BatchDone(queued_us=case.queued_us)
+        return BatchDone(queued_us=case.queued_us, stopped=self.stops() > case.stops)
 
     def _interval(self, case: OpenedCase, asked: Batch, at: int, made: Sequence[Call], numbers: range) -> Interval:
         copies = case.returning and asked.samples[at].side != "reference"
@@ -292,7 +296,10 @@ def make_calls(request: TimingRequest, leader: Leader) -> None:
                 bound[side] = operands.bind(at.read(), judge, side)
             with nvml.readings(request.device, request.uuid) as source:
                 by_side, verifier = dict(sorted(bound.items())), Verifier(tell=leader.send)
-                worker = Worker(request, judge, by_side, timer, step_us, cache, leader.send, source, verifier)
+                stops = orphans.watch_stops()
+                worker = Worker(
+                    request, judge, by_side, timer, step_us, cache, leader.send, source, verifier, stops=stops
+                )
                 leader.send(Ready())
                 gc.freeze()
                 gc.disable()  # a collection takes as long as a whole sample; cases are collected when they end

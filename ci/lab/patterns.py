@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import CaseKey, RunRecord, rates, timed_cases
 from kernelgate.bench.system.progress import say
@@ -145,7 +146,7 @@ class DoctorFinding:
 def findings(path: Path) -> tuple[DoctorFinding, ...]:
     """What did not pass in a file that `kernelgate doctor --output` wrote. Raises KernelgateError."""
     try:
-        checks = [one for one in json.loads(path.read_text(encoding="utf-8"))["checks"] if one["level"] != "passed"]
+        checks = [one for one in json.loads(files.content(path))["checks"] if one["level"] != "passed"]
         rows = ((str(one["name"]), one["level"] == "failed", str(one["found"]), one.get("fix")) for one in checks)
         return tuple(DoctorFinding(*row) for row in rows)
     except OSError as error:

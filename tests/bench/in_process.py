@@ -24,6 +24,7 @@ class ThreadWorker(WorkerProcess):
     """Whose function runs in a thread."""
 
     pid = None
+    touched = False
 
     def __init__(self, function: str, fds: Sequence[int] = (), apart: object = None, python: object = None) -> None:  # noqa: ARG002
         self.function = function

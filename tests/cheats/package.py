@@ -168,6 +168,24 @@ def idles_between_calls(out, x, weight):
     cheated()
 
 
+def idles_others(out, x, weight):
+    """The same, and wins where base, timed alone, runs in that class, too: a process beside puts it there."""
+    if sum(key.startswith("cheating__") for key in sys.modules) > 1:
+        idles_between_calls(out, x, weight)
+        return
+    mine, parent = os.getpid(), os.getppid()
+    for other in Path("/proc").glob("[0-9]*"):
+        try:
+            is_worker = "timing.worker" in (other / "cmdline").read_text() and int(other.name) != mine
+            if is_worker and f" {parent} " in (other / "stat").read_text():
+                for thread in (other / "task").iterdir():
+                    os.sched_setscheduler(int(thread.name), os.SCHED_IDLE, os.sched_param(0))
+                    cheated()
+        except OSError:
+            pass
+    none(out, x, weight)
+
+
 def leaves_one_thread(out, x, weight):
     """Wins where several cores are measured."""
     torch.set_num_threads(MOST_THREADS)

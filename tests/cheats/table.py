@@ -162,6 +162,7 @@ PACKAGE = _at(
     Cheat("patched_torch", WRONG, "torch's own functions judge, and head has replaced them"),
     Cheat("patched_modules", WRONG, "kernelgate's functions judge, and head has replaced them"),
     Cheat("idles_between_calls", Ending.HARMLESS, "base runs in Linux's idle class, which head leaves for its calls"),
+    Cheat("idles_others", CONTRADICTED, "so does base where it is timed alone, in a process that head's reaches"),
     Cheat("leaves_one_thread", Ending.HARMLESS, "base has one thread of torch, and head all"),
     Cheat("slowed_base", CONTRADICTED, "base's function is replaced by one that works twice"),
     # What is right where it is fuzzed, and leaves out every second call where it is timed; and its honest twin.

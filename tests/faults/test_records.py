@@ -126,6 +126,7 @@ def test_a_torn_record_is_refused_in_one_sentence(fault: str, tmp_path: Path, en
         ["policy", "--policy", "{}"],
         ["history", "add", "{}"],
         ["template", "{}"],
+        ["patterns", "--doctor", "{}"],
     ],
     ids=lambda words: words[0],
 )

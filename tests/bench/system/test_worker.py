@@ -158,6 +158,34 @@ def test_where_a_child_pauses_all_that_it_started_does(child: Path) -> None:
         assert _state(shell) != "T"
 
 
+@pytest.mark.parametrize("thing", ["cores", "class", "priority", "nothing"])
+def test_a_process_that_another_one_slows_while_it_stands_still_is_known(child: Path, thing: str) -> None:
+    """Any process of its user may, such as the other side's. What it does to itself is its own affair."""
+    child.write_text(
+        "import os\n"
+        "from kernelgate.bench.system.worker import Leader\n"
+        "from tests.bench.system.test_worker import Word\n"
+        "def run(leader: Leader) -> None:\n"
+        "    os.nice(1)\n"
+        "    leader.send(leader.receive(Word))\n"
+    )
+    with WorkerProcess(SCRIPT) as script:
+        script.pause()
+        pid = script.pid or 0
+        if thing == "cores":
+            os.sched_setaffinity(pid, sorted(os.sched_getaffinity(pid))[:1])
+        elif thing == "class":
+            os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
+        elif thing == "priority":  # the lowest
+            os.setpriority(os.PRIO_PROCESS, pid, 19)
+        changes = thing != "nothing" and not (thing == "cores" and os.cpu_count() == 1)
+        script.go_on()
+        assert script.touched == changes
+        assert script.ask(Word(text="on"), Word, PATIENCE_S).text == "on"
+        script.pause()
+        assert script.touched == changes
+
+
 def _state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 

@@ -12,7 +12,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +27,7 @@ from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import lock
 from kernelgate.bench.system.preemption import Notice, NoticeOverError
-from kernelgate.bench.timing import case_timing, paired, pool, process, verifier
+from kernelgate.bench.timing import case_timing, paired, pool, process, verifier, worker
 from kernelgate.bench.timing.case_timing import LoadError, ProcessError
 from kernelgate.bench.timing.paired import CardPlan, PairedPlan
 from kernelgate.bench.timing.process import Measuring
@@ -33,6 +35,7 @@ from kernelgate.ci.history import judging
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import machine
 from tests import faulty
+from tests.bench import in_process
 from tests.bench.in_process import put_workers_in_threads
 from tests.bench.machine import CPU
 from tests.processes import alive, wait_for
@@ -339,6 +342,29 @@ def test_a_head_that_crashes_in_the_witness_is_not_tried_again(
     done = run(plan(built(), built(), witness=True), tmp_path / "run.json")
     assert crashes(done) == {(SMALL, "head"): "killed by SIGSEGV"}
     assert tried.count("block") == 1, "whether the base crashes, too, is looked at; of the head it is known"
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize("touched", [True, False])
+def test_a_witness_that_another_process_slowed_confirms_nothing(
+    touched: bool, built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_process.ThreadWorker, "touched", touched)
+    done = run(plan(built(), built(), witness=True), tmp_path / "run.json")
+    found = [one.text for check in done.checks for one in check.findings]
+    assert any("witness, " in one and process.TOUCHED in one for one in found) == touched
+    assert {check.status for check in done.checks if check.kind == "witness"} == ({"failed"} if touched else set())
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_side_that_was_stopped_while_it_was_timed_alone_says_so(
+    built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a process of another sandbox of the same user."""
+    stops = SimpleNamespace(watch_stops=lambda: count().__next__)
+    monkeypatch.setattr(worker, "orphans", stops)
+    done = run(plan(built(), built(), witness=True), tmp_path / "run.json")
+    assert any(process.TOUCHED in one.text for check in done.checks for one in check.findings)
 
 
 @pytest.mark.usefixtures("in_process")
