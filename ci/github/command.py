@@ -40,7 +40,7 @@ VERBS = ("bench", "profile", "fuzz", BISECT, ACCEPT)
 ALL = "all"
 """In place of the cases to accept: everything that blocks by its speed."""
 MAX_REASON = 200
-_COMMAND = re.compile(r"/kernelgate(?:[ \t]+(?P<words>[^\r\n]*))?[ \t]*", re.IGNORECASE)
+_COMMAND = re.compile(r"/kernelgate(?:[ \t]+(?P<words>[^\r\n]*))?[ \t]*", re.IGNORECASE | re.ASCII)
 _WORD = re.compile(r"[^ \t]+")
 _BECAUSE = re.compile(r"(?:^|[ \t])because(?=[ \t]|$)", re.IGNORECASE)
 
@@ -83,7 +83,7 @@ def parse(body: str) -> Command | None:
         return None
     line = found["words"] or ""
     words = _WORD.findall(line)
-    verb = words[0].casefold() if words else ""
+    verb = words[0].lower() if words and words[0].isascii() else ""
     if verb not in VERBS:
         usage = "write /kernelgate and then bench, profile or fuzz, optionally followed by case ids; "
         usage += f"{bisect.USAGE}; or /kernelgate accept CASE because REASON"

@@ -161,7 +161,7 @@ def _unless(why_not: str | None, what: str, rules: Measure, files: Sequence[str]
 
 
 GROUP = "merge_group"
-_QUEUE = re.compile(r"(?:refs/heads/)?gh-readonly-queue/.+/pr-(\d{1,9})-[0-9a-f]{40}")
+_QUEUE = re.compile(r"(?:refs/heads/)?gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]{40}")
 
 
 def queued_pull(ref: str) -> int | None:
