@@ -24,7 +24,7 @@ from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.document.model import Code, Line, table
 from kernelgate.ci.history import changes, series
 from kernelgate.ci.history.changes import Night
-from kernelgate.ci.history.database import COMMIT, EVENT
+from kernelgate.ci.history.database import COMMIT, COMPARISON, EVENT
 from kernelgate.ci.history.facts import CaseName, Change, HistoryComparison, MeasuredSeries
 from kernelgate.ci.history.levels import SMALLEST_PCT
 from kernelgate.ci.history.series import Wanted
@@ -67,10 +67,15 @@ def of_index(connection: sa.Connection, wanted: Wanted) -> tuple[CaseChanges, ..
     places = {row.sha: row.place for row in connection.execute(sa.select(COMMIT.c.sha, COMMIT.c.place))}
     decided = connection.execute(sa.select(EVENT).order_by(EVENT.c.made, EVENT.c.name)).all()
     found = []
+    # Of pull requests there may be a hundred times as many, which have no part in it.
+    here = series.COMPARISONS.where(sa.or_(series.HEAD.c.place.is_not(None), COMPARISON.c.status.is_(None)))
     for name, rows in series.by_case(connection, wanted):  # one at a time: all of them may be gigabytes
-        group = series.loaded(connection, rows, None, None)
+        group = series.loaded(connection, rows, None, None, here)
         if not any(_is_pinned(row) for one in group for row in one.comparisons):
-            group = series.loaded(connection, rows, None, series.HEADS)
+            placed = series.HEADS.where(COMMIT.c.place.is_not(None))
+            group = series.loaded(connection, rows, None, placed, here)
+            if not any(one.points for one in group):
+                group = series.loaded(connection, rows, None, series.HEADS, here)
         same = (row for row in decided if (row.card, row.case, row.gpu) == (name.card, name.case, name.gpu))
         own = [row for row in same if row.repository in ("", name.repository)]
         found.append(_of_case(name, group, places, own))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -54,6 +54,8 @@ COMPARISONS = (
     .outerjoin(HEAD, HEAD.c.id == COMPARISON.c.head_id)
 )
 HEADS = POINTS.where(POINT.c.side == "head")
+ORDER = COMMIT.c.place, sa.func.coalesce(RECORD.c.made, ""), RECORD.c.name
+"""Of heads that all have a place, or none: as `_place` orders them."""
 _NAMES = tuple(SERIES.c[key] for key in (*database.NAMES, *database.ENVIRONMENT))
 EXPORTED: Mapping[str, sa.Select[Any]] = {
     "points": POINTS.add_columns(*_NAMES).join(SERIES, SERIES.c.id == POINT.c.series_id),
@@ -88,8 +90,9 @@ def loaded(
     rows: Iterable[Mapping[str, Any]],
     since: str | None,
     points: sa.Select[Any] | None = POINTS,
+    comparisons: sa.Select[Any] = COMPARISONS,
 ) -> tuple[MeasuredSeries, ...]:
-    """The series of these rows that hold anything since then. `points`: which of them are wanted."""
+    """The series of these rows that hold anything since then. `points` and `comparisons`: which of them are wanted."""
 
     def asked(query: sa.Select[Any]) -> list[dict[str, Any]]:
         found = connection.execute(query if since is None else query.where(RECORD.c.made >= since))
@@ -98,7 +101,7 @@ def loaded(
     found = []
     for row in rows:
         taken = [] if points is None else asked(points.where(POINT.c.series_id == row["id"]))
-        compared = asked(COMPARISONS.where(COMPARISON.c.series_id == row["id"]))
+        compared = asked(comparisons.where(COMPARISON.c.series_id == row["id"]))
         if not taken and not compared:
             continue
         for one in compared:
@@ -195,43 +198,63 @@ ROWS = 30
 """Of one series."""
 
 
+@dataclass(frozen=True)
+class ShownSeries:
+    """`last`: its last measurements, of `count`."""
+
+    last: MeasuredSeries
+    count: int
+    first_us: float
+
+
 def text(connection: sa.Connection, wanted: Wanted) -> str:
     """The newest series of what was asked for. Raises KernelgateError where nothing has these names."""
-    found: list[MeasuredSeries] = []
-    cases = earlier = left_out = 0
-    for _, alike in by_case(connection, wanted):
+    found: list[ShownSeries] = []
+    earlier = left_out = 0
+    every = list(by_case(connection, wanted))
+    for _, alike in every:
         since = [row for row in alike if wanted.since is None or row["newest"] >= wanted.since]
         ordered = sorted(since, key=lambda row: (row["newest"], row["id"]))
         earlier += len(ordered[:-ENVIRONMENTS])
-        cases += 1
         for row in ordered[-ENVIRONMENTS:]:
-            for one in loaded(connection, [row], wanted.since, HEADS):
-                placed = tuple(point for point in one.points if point.place is not None) or one.points
-                left_out += len(one.points) - len(placed)
-                found += [replace(one, points=placed)] if placed else []
+            own = HEADS.where(POINT.c.series_id == row["id"])
+            own = own if wanted.since is None else own.where(RECORD.c.made >= wanted.since)
+            counts = sa.func.count(), sa.func.count(COMMIT.c.place)
+            count, placed = connection.execute(own.with_only_columns(*counts)).one()
+            if not count:
+                continue
+            if placed:
+                own = own.where(COMMIT.c.place.is_not(None))
+                count, left_out = placed, left_out + count - placed
+            first = connection.execute(own.order_by(*ORDER).limit(1)).one()
+            last = own.order_by(*(one.desc() for one in ORDER)).limit(ROWS if len(every) == 1 else 1)
+            names = [one.record for one in connection.execute(last)] if len(every) == 1 else []
+            [one] = loaded(connection, [row], None, last, COMPARISONS.where(RECORD.c.name.in_(names)))
+            found.append(ShownSeries(one, count, first.us))
     if not found:
         return "nothing was measured since then\n"
-    if cases == 1:
-        parts = [_named(found[0], found[0].written), *map(_commits, found)]
+    if len(every) == 1:
+        parts = [_named(found[0].last, found[0].last.written), *map(_commits, found)]
     else:
-        groups: dict[str, list[MeasuredSeries]] = {}
-        for one in found:
-            groups.setdefault(f"{_named(one, one.card)}\n{_environment(one)}", []).append(one)
+        groups: dict[str, list[ShownSeries]] = {}
+        for shown in found:
+            head = f"{_named(shown.last, shown.last.card)}\n{_environment(shown.last)}"
+            groups.setdefault(head, []).append(shown)
         titles = "case", "#times", "#last", "#since first"
         parts = [f"{head}\n{render.in_columns(table(titles, map(_overview, rows)))}" for head, rows in groups.items()]
     if left_out:
         counted = formatting.counted(left_out, "measurement")
         parts.append(f"Left out: {counted} of commits that are not on the default branch; --json\nhas them.")
     if earlier:
-        of = "" if cases == 1 else " of cases"
+        of = "" if len(every) == 1 else " of cases"
         parts.append(f"Left out: {formatting.counted(earlier, 'earlier environment')}{of}; --json has them.")
     return "\n\n".join(parts) + "\n"
 
 
-def _overview(one: MeasuredSeries) -> tuple[Piece | Line, ...]:
-    first, last = one.points[0].us, one.points[-1].us
-    moved = formatting.percent(100 * (last / first - 1), sign=True) if len(one.points) > 1 else formatting.MISSING
-    return Code(one.case), str(len(one.points)), formatting.durations(last), moved
+def _overview(one: ShownSeries) -> tuple[Piece | Line, ...]:
+    last = one.last.points[-1].us
+    moved = formatting.percent(100 * (last / one.first_us - 1), sign=True) if one.count > 1 else formatting.MISSING
+    return Code(one.last.case), str(one.count), formatting.durations(last), moved
 
 
 def _named(one: MeasuredSeries, what: str) -> str:
@@ -246,13 +269,13 @@ def _environment(one: MeasuredSeries) -> str:
     return textwrap.fill(", ".join(known) or "environment unknown", render.WIDTH)
 
 
-def _commits(one: MeasuredSeries) -> str:
+def _commits(one: ShownSeries) -> str:
     """Heads alone: what base and reference took is in --json."""
-    points, changes = one.points[-ROWS:], {row.record: row for row in one.comparisons if row.status is not None}
-    rows = [_row(point, changes.get(point.record)) for point in points]
-    earlier = [f"({count} earlier ones: --json)"] if (count := len(one.points) - len(points)) else []
+    changes = {row.record: row for row in one.last.comparisons if row.status is not None}
+    rows = [_row(point, changes.get(point.record)) for point in one.last.points]
+    earlier = [f"({count} earlier ones: --json)"] if (count := one.count - len(rows)) else []
     shown = render.in_columns(table(("measured", "commit", "#time", "#±", "#against its base"), rows))
-    return "\n".join([_environment(one), *earlier, shown])
+    return "\n".join([_environment(one.last), *earlier, shown])
 
 
 def _row(point: HistoryPoint, change: HistoryComparison | None) -> tuple[Piece | Line, ...]:

@@ -125,11 +125,10 @@ def names(store: Store, kind: Kind, beginning: str = "") -> list[str]:
     folder = f"{store.root}/{kind}/{beginning[:2]}"
     with suppress(FileNotFoundError), _faults(store):
         if store.folder:  # fsspec leaves out folders that cannot be read
-            found = [f"{at}/{file}" for at, _, inside in os.walk(folder, onerror=_refuse) for file in inside]
+            found = [file for _, _, inside in os.walk(folder, onerror=_refuse) for file in inside]
         else:
-            found = store.system.find(folder)
-    files_ = (str(path).rpartition("/")[2] for path in found)
-    return [file.removesuffix(SUFFIX) for file in files_ if file.startswith(beginning) and file.endswith(SUFFIX)]
+            found = [str(path).rpartition("/")[2] for path in store.system.find(folder)]
+    return [file.removesuffix(SUFFIX) for file in found if file.startswith(beginning) and file.endswith(SUFFIX)]
 
 
 def _refuse(error: OSError) -> None:

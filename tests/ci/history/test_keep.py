@@ -392,6 +392,22 @@ def test_several_cases_are_a_line_each(index_at: Database) -> None:
     ]
 
 
+def test_a_long_series_is_shown_by_its_last_measurements_alone(
+    index_at: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And those of pull requests, of which there are many times as many, are counted."""
+    line = [f"{number:040x}" for number in range(1, 41)]
+    put(index_at, *(an_entry(sha, sha, 100.0 + at, day=at % 28 + 1) for at, sha in enumerate(line)))
+    put(index_at, *(an_entry(f"of {number}", f"b{number:039}") for number in range(100)))
+    write(index_at, index.place, line)
+    loaded: list[object] = []
+    monkeypatch.setattr(series, "_place", lambda row: (loaded.append(row), row["place"])[1])
+    found = text(index_at)
+    assert "(10 earlier ones: --json)" in found
+    assert "Left out: 100 measurements" in found
+    assert len(loaded) == 2 * series.ROWS, "with a comparison each"
+
+
 def test_commits_off_the_default_branch_are_left_out_and_counted(index_at: Database) -> None:
     put(index_at, an_entry("a"), an_entry("b", "b" * 40, 103.0, day=2))
     write(index_at, index.place, ["a" * 40])
