@@ -45,7 +45,7 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges]) -> KnownCu
     for one, at, change in every:
         if change.change_pct <= 0 or not change.is_certain or one.may_become_drift(change):
             continue
-        name, bracket = one.series, nights.narrowed(change, one.measured)
+        name, bracket = one.series, nights.narrowed(change, one.measured, one.known)
         good, bad = line.get(bracket.low, change.previous), line.get(bracket.high, change.commit)
         if bracket.pairs:
             searches.append(facts.CommitSearch(**vars(name), good=good, bad=bad, pairs=bracket.pairs))
@@ -257,13 +257,15 @@ def next_pair(
         (pair.gpu, pair.previous, pair.commit, pair.cases, pair.processes)
         for pair in plan(connection, found, policy, since).pairs
     ]
-    searched: dict[tuple[str, int, int], list[CaseName]] = {}
-    searches = of_index(connection, found).searches
+    near: dict[tuple[str, int, int], list[CaseName]] = {}
+    chosen, searches = [], of_index(connection, found).searches
     for one in searches:
-        near = [places for places in one.pairs[:NEAR] if places[1] < len(line)]
-        if near:
-            places = near[turn // (len(wanted) + len(searches)) % len(near)]
-            searched.setdefault((one.gpu, *places), []).append(CaseName(one.repository, one.card, one.case, one.gpu))
+        keys = [(one.gpu, *places) for places in one.pairs[:NEAR] if places[1] < len(line)]
+        for key in keys:
+            near.setdefault(key, []).append(CaseName(one.repository, one.card, one.case, one.gpu))
+        if keys:
+            chosen.append(keys[turn // (len(wanted) + len(searches)) % len(keys)])
+    searched = {key: near[key] for key in chosen}  # in all cases that it tells much of
     for (gpu, old, new), cases in sorted(searched.items(), key=lambda item: -len(item[1])):
         left = policy.changes.gpu_seconds_a_night - _spent(connection, gpu, since)
         seconds = accumulate(TO_DIRECT * _process_seconds(connection, case) for case in cases)

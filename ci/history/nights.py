@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from statistics import median
 from typing import Any, Final
 
@@ -34,6 +35,8 @@ from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Pooled
 
 LEAST_TIMES = 4
 """Fewer do not show how far they scatter."""
+NIGHTS_KNOWN = 20
+"""Of which the scatter of a case's processes is known: of older ones nothing is left."""
 PLACED_WITHIN: Final = 4
 """A step is known to lie within fewer nights than that between its two commits; a drift is not."""
 NORMAL_MAD = 1.4826
@@ -54,6 +57,8 @@ class CaseChanges:
     """Whether the nights are against a pinned commit; else they are times, which a change of the machine meets too."""
     measured: tuple[PairMeasured, ...]
     """Its comparisons of two commits of the default branch."""
+    known: KnownSpread | None = None
+    """What its nights show of its processes."""
 
     def may_become_drift(self, change: Change) -> bool:
         """Whether nights do not show its place, and are too few since to tell a step from the beginning of a drift."""
@@ -99,16 +104,30 @@ def _of_case(
     rows = [(row.made, row.head) for one in group for row in one.comparisons]
     rows += [(row.made, row.commit) for one in group for row in one.points if row.side == "head"]
     first = {commit: made for made, commit in sorted((made, commit) for made, commit in rows if made and commit)[::-1]}
+    known = _known(group)
     ended = []
     for change in changes.of_series(nights):
-        found = settled(change, measured)
+        found = settled(change, measured, known)
         if (why := accepted.get(change.commit)) is not None:
             found = replace(change, state="accepted", why=why)
         commits = max(1, found.place - found.previous_place)
         ended.append(replace(found, series=name, pinned=pinned, made=first.get(found.commit), commits=commits))
     ordered = tuple(sorted(night.place for night in nights))
     spread_pct = 100 * median(pair.spread for pair in measured) if measured else None
-    return CaseChanges(name, ordered, tuple(ended), spread_pct, pinned, measured)
+    return CaseChanges(name, ordered, tuple(ended), spread_pct, pinned, measured, known)
+
+
+def _known(group: Sequence[MeasuredSeries]) -> KnownSpread | None:
+    """What comparisons with a pinned commit show, the newest most: no pair that is to be settled counts twice."""
+    rows = [row for one in group for row in one.comparisons if _is_pinned(row) and row.spread_pct and row.processes > 1]
+    seen = [
+        KnownSpread(
+            spread_pct=min(row.spread_pct or 0.0, prior.MOST_PCT), noise_pct=0.0, df=row.processes - 1, comparisons=1
+        )
+        for row in sorted(rows, key=lambda row: (row.made or "", row.record))[-NIGHTS_KNOWN:]
+    ]
+    found = reduce(prior.joined, seen) if seen else None
+    return found if found and found.df >= prior.HISTORY_DF else None
 
 
 def _nights(one: MeasuredSeries, number: int) -> Iterator[Night]:
@@ -350,7 +369,7 @@ class Bracket:
     """No single commit made most of it."""
 
 
-def narrowed(change: Change, measured: Sequence[PairMeasured]) -> Bracket:
+def narrowed(change: Change, measured: Sequence[PairMeasured], known: KnownSpread | None = None) -> Bracket:
     """What all comparisons of the case tell of where the change was made."""
     first, last = change.previous_place, change.place
     if change.kind == "drift":
@@ -361,7 +380,7 @@ def narrowed(change: Change, measured: Sequence[PairMeasured]) -> Bracket:
             asked.setdefault((one.base_place, one.head_place), []).append(one)
     left, shown, open_ = set(range(first + 1, last + 1)), {(first, last)}, set[tuple[int, int]]()
     for pair, own in asked.items():
-        shows, between = _shows(change, own), set(range(pair[0] + 1, pair[1] + 1))
+        shows, between = _shows(change, own, known), set(range(pair[0] + 1, pair[1] + 1))
         if shows:
             shown.add(pair)
             left &= between
@@ -390,9 +409,9 @@ def _halves(low: int, high: int) -> Iterator[int]:
             ranges += [(begin, middle), (middle, end)]
 
 
-def _shows(change: Change, own: Sequence[PairMeasured]) -> bool | None:
+def _shows(change: Change, own: Sequence[PairMeasured], known: KnownSpread | None) -> bool | None:
     """Whether these hold most of the change; None where that is not certain."""
-    pooled = together(own)
+    pooled = together(own, known)
     half = math.log1p(change.change_pct / 100) / 2
     reach = pooled.half_width(CONFIRM_P)
     along = math.copysign(1.0, half)

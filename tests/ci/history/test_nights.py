@@ -205,6 +205,17 @@ def test_a_confirmed_change_back_fixes_it_and_one_by_half_does_not(index_at: Dat
     assert (culprit.cases[0].state, culprit.cases[0].by) == ("fixed", sha(BACK))
 
 
+def test_a_comparison_of_few_processes_suffices_where_nights_show_how_far_they_scatter(index_at: Database) -> None:
+    pair = a_pair(STEP - 1, STEP, 1.0)
+    few = pair.cases[0].comparisons[0].model_copy(update={"error": 6e-4, "spread_pct": 0.1, "processes": 3})
+    seen = [a_night(number, stepped(number) / 2) for number in range(NIGHTS)]
+    case = pair.cases[0].model_copy(update={"comparisons": (few,)})
+    [one] = found(index_at, *seen, pair.model_copy(update={"cases": (case,)}))
+    [change] = one.changes
+    assert change.state == "confirmed"
+    assert nights.settled(change, one.measured).state == "suspected", "the comparison alone is not enough"
+
+
 def sparse(index_at: Database, gap: int) -> None:
     """Of so many commits up to the step, the last alone was measured at night."""
     measured = [number for number in range(NIGHTS) if not STEP - gap < number < STEP]
@@ -400,3 +411,19 @@ def test_a_confirmed_change_among_several_commits_is_searched_by_halves(index_at
     assert chosen(index_at, kept)["cases"] == "norm/one"
     spent(index_at, "and more", COMPARED)
     assert chosen(index_at, kept)["gpu"] == ""
+
+
+def test_searches_of_different_brackets_share_a_pair_that_halves_both(index_at: Database, kept: Store) -> None:
+    measured = [number for number in range(NIGHTS) if not STEP - 9 < number < STEP]
+    pair, half = a_pair(STEP - 9, STEP, 2.0), a_pair(STEP - 9, STEP - 5, 2.0)
+    two = [one.cases[0].model_copy(update={"case": "two"}) for one in (pair, half)]
+    both = pair.model_copy(update={"cases": (*pair.cases, two[0])})
+    ended = half.model_copy(update={"cases": (two[1],)})
+    found(index_at, *(a_night(at, stepped(at), case=case) for at in measured for case in ("one", "two")), both, ended)
+    labelled(index_at, kept)
+    cases = {}
+    for run in range(12):
+        told = chosen(index_at, kept, TONIGHT[0] + timedelta(minutes=10 * run))
+        cases[told["head_sha"]] = told["cases"]
+    assert cases[sha(STEP - 7)] == "norm/one norm/two", "the middle for one, a quarter for the other"
+    assert "norm/one" in cases.values(), "what lies outside of the other's bracket"
