@@ -388,6 +388,8 @@ def narrowed(change: Change, measured: Sequence[PairMeasured], known: KnownSprea
             left -= between
         elif len(own) >= LOOKS:
             open_.add(pair)
+            if _shows_part(change, own, known):
+                left.clear()
     if not left:
         return Bracket(first, last, gradual=True)
     low, high = min(left) - 1, max(left)
@@ -411,10 +413,18 @@ def _halves(low: int, high: int) -> Iterator[int]:
 
 def _shows(change: Change, own: Sequence[PairMeasured], known: KnownSpread | None) -> bool | None:
     """Whether these hold most of the change; None where that is not certain."""
-    pooled = together(own, known)
-    half = math.log1p(change.change_pct / 100) / 2
-    reach = pooled.half_width(CONFIRM_P)
-    along = math.copysign(1.0, half)
-    if along * pooled.change - reach > abs(half):
-        return True
-    return False if along * pooled.change + reach < abs(half) else None
+    low, high = _share(change, own, known)
+    return True if low > 0.5 else False if high < 0.5 else None
+
+
+def _shows_part(change: Change, own: Sequence[PairMeasured], known: KnownSpread | None) -> bool:
+    """Whether these are certain to hold some of the change, and not all of it."""
+    low, high = _share(change, own, known)
+    return low > 0 and high < 1
+
+
+def _share(change: Change, own: Sequence[PairMeasured], known: KnownSpread | None) -> tuple[float, float]:
+    """How much of the change these hold, at least and at most."""
+    pooled, whole = together(own, known), math.log1p(change.change_pct / 100)
+    reach = pooled.half_width(CONFIRM_P) / abs(whole)
+    return pooled.change / whole - reach, pooled.change / whole + reach
