@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -109,7 +109,7 @@ def setup(repository: str, yes: bool, undo: bool) -> Answered:
     kernelgate-setup-OWNER-NAME.json, in this folder. Needs GITHUB_TOKEN, such as `gh auth token` prints it.
     """
     at, kept = place(repository_bot(repository)), read_kept(repository)
-    made = tuple(_restored(at, kept, agreed(yes)) if undo else _made(at, kept, agreed(yes)))
+    made = tuple(_restored(at, kept, yes) if undo else _made(at, kept, yes))
     left = file_of(repository) if file_of(repository).exists() else None
     told = SetupAnswer(made, str(left) if left else None, runner_conf(at))
     return Answered(told, _said(told, repository, undo))
@@ -122,18 +122,18 @@ def repository_bot(repository: str) -> Bot:
     return client.connect(Step({**Step().environment, "GITHUB_REPOSITORY": repository}))
 
 
-def agreed(yes: bool, question: str = "  change it?") -> Callable[[], bool]:
+def agreed(yes: bool, question: str = "  change it?") -> bool:
     """Whether a change is made; without a terminal nobody could be asked."""
-    return lambda: yes or (sys.stdin.isatty() and click.confirm(question, default=True, err=True))
+    return yes or (sys.stdin.isatty() and click.confirm(question, default=True, err=True))
 
 
-def _made(at: Place, kept: KeptSettings, agreed: Callable[[], bool]) -> Iterator[SettingAnswer]:
+def _made(at: Place, kept: KeptSettings, yes: bool) -> Iterator[SettingAnswer]:
     before = dict(kept.before)
     for setting in settings(at):
         now = setting.read()
         if holds(now, setting.wanted):
             continue
-        asked = _asked(setting, now, setting.wanted, agreed)
+        asked = _asked(setting, now, setting.wanted, yes)
         if asked.changed:
             # The first one counts, and is written before anything is changed.
             before.setdefault(setting.name, now)
@@ -142,14 +142,14 @@ def _made(at: Place, kept: KeptSettings, agreed: Callable[[], bool]) -> Iterator
         yield asked
 
 
-def _restored(at: Place, kept: KeptSettings, agreed: Callable[[], bool]) -> Iterator[SettingAnswer]:
+def _restored(at: Place, kept: KeptSettings, yes: bool) -> Iterator[SettingAnswer]:
     """The last change first."""
     before, known = dict(kept.before), {setting.name: setting for setting in settings(at)}
     for name in reversed(kept.before):
         setting, then = known.get(name), kept.before[name]
         now = setting.read() if setting else None
         if setting and now != then:
-            asked = _asked(setting, now, then, agreed)
+            asked = _asked(setting, now, then, yes)
             if asked.changed:
                 setting.change(then)
             yield asked
@@ -159,11 +159,11 @@ def _restored(at: Place, kept: KeptSettings, agreed: Callable[[], bool]) -> Iter
         write_kept(kept.model_copy(update={"before": before}))
 
 
-def _asked(setting: Setting, now: Json | None, then: Json | None, agreed: Callable[[], bool]) -> SettingAnswer:
+def _asked(setting: Setting, now: Json | None, then: Json | None, yes: bool) -> SettingAnswer:
     """Shows a change, and asks whether it is to be made."""
     was, will_be = visible(shown(now, then or {}), 2000), visible(shown(then, now or {}), 2000)
     click.echo(f"{setting.name}\n  is:      {was}\n  will be: {will_be}", err=True)
-    return SettingAnswer(setting.name, was, will_be, changed=agreed())
+    return SettingAnswer(setting.name, was, will_be, changed=agreed(yes))
 
 
 def _said(told: SetupAnswer, repository: str, undo: bool) -> str:
@@ -230,7 +230,7 @@ def prove(repository: str, yes: bool, undo: bool, wait: float, page: Path | None
     for name, proposal in every.pulls.items():
         click.echo(f"open {proving.BRANCHES}{name}: {proposal.title}\n  promised: {proposal.promise}", err=True)
     click.echo(f"profile {proving.PROFILED}; then wait, up to {wait:g} minutes", err=True)
-    if not agreed(yes, "  do it?")():
+    if not agreed(yes, "  do it?"):
         return Answered(ProveAnswer(repository, today, {}, ()), "nothing done; --yes does it without a question", 2)
     numbers = proving.opened(bot, every)
     proving.dispatch_profile(bot, numbers[proving.PROFILED], policy.load().measure.gpus[0].label)
@@ -251,7 +251,7 @@ def _undone(bot: Bot, every: Proposals, yes: bool, told: ProveAnswer) -> Answere
     found = proving.there(bot, every)
     for branch, pull in found.items():
         click.echo(f"{f'close #{pull.number} and ' if pull else ''}delete {branch}", err=True)
-        if agreed(yes, "  do it?")():
+        if agreed(yes, "  do it?"):
             proving.undo(bot, branch, pull)
         else:
             left += 1
