@@ -23,8 +23,6 @@ from kernelgate.ci.document.escape import visible
 
 MAX_SUMMARY = 1024 * 1024
 """Bytes that one step may put into the job summary."""
-MAX_EVENT = 32 * 1024 * 1024
-"""Bytes of an event file; GitHub sends at most 25 MB."""
 
 
 class StepAnswer(BaseModel):
@@ -147,9 +145,7 @@ class Step:
             raise UsageError("GITHUB_EVENT_PATH is not set: this needs the event of a workflow run")
         path = Path(name)
         try:
-            if len(told := files.content(path)) > MAX_EVENT:
-                raise UsageError(f"{path}: the event is larger than {MAX_EVENT} bytes")
-            return Event.model_validate(json.loads(told.decode()))
+            return Event.model_validate(json.loads(files.content(path).decode()))
         except ValidationError as error:
             raise UsageError(f"{path}: the event is not one of GitHub's: {faults(error)}") from None
         except (OSError, ValueError, RecursionError) as error:

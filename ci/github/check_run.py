@@ -30,7 +30,6 @@ Order = tuple[int, int]
 """A run's id and attempt."""
 CHECK_NAME = "kernelgate verdict"
 _REPLACED = {"title": "Replaced", "summary": "A newer run of the same commit took the place of this one."}
-CHECK_LIMIT = 65_535
 ANNOTATIONS_A_REQUEST = 50
 ACCEPTED_NAME = "kernelgate accepted"
 MAX_KEPT = 20
@@ -228,8 +227,7 @@ def _change(own: ShownRun, wanted: CheckRun, notes: Sequence[dict[str, str | int
 
 def _ended(check: CheckRun) -> dict[str, Any]:
     """What GitHub is sent of it, without annotations."""
-    summary = check.summary if len(check.summary) <= CHECK_LIMIT else check.summary[: CHECK_LIMIT - 1] + "…"
-    output = {"title": visible(check.title, 200), "summary": summary}
+    output = {"title": visible(check.title, 200), "summary": check.summary}
     return {"status": "completed", "conclusion": check.conclusion, "output": output}
 
 

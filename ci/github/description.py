@@ -22,9 +22,6 @@ from kernelgate.ci.github.client import changed_names, connect, patiently, touch
 from kernelgate.ci.judge.completeness import SUPPLIES
 from kernelgate.ci.policy.policy import Template
 
-MAX_BODY = 262_144
-"""Characters read of a description; GitHub keeps 65,536."""
-
 
 class Part(Enum):
     """A section of the template: the words that name it, and how to add it; of one that nothing asks for neither."""
@@ -115,7 +112,7 @@ _UNDERLINE = re.compile(r"^ {0,3}(?:=+|-{2,})\s*$")
 def split(body: str) -> dict[Part, str]:
     """The text under each section's heading, without comments and what the bot wrote. A section that stands twice is
     joined."""
-    text = _COMMENT.sub("", without(body[:MAX_BODY]).replace("\r\n", "\n").replace("\r", "\n"))
+    text = _COMMENT.sub("", without(body).replace("\r\n", "\n").replace("\r", "\n"))
     found: dict[Part, list[str]] = {}
     current: list[str] = []
     for line, heading, rest in _lines(text):

@@ -17,12 +17,12 @@ from github.IssueComment import IssueComment
 from github.PullRequest import PullRequest
 
 from kernelgate.bench.record import Run
+from kernelgate.ci.document import render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github.client import Bot, GitHubError, request, until_done
 from kernelgate.ci.github.description import filled
 from kernelgate.ci.judge.gate import Label
 
-COMMENT_LIMIT = 65_536
 LABELS = {
     Label.IMPROVED: ("0e8a16", "kernelgate measured this change to be faster"),
     Label.REGRESSED: ("b60205", "kernelgate measured this change to be slower"),
@@ -147,9 +147,9 @@ def put_comment(
     """
     last = state_line(topic, stamp) if stamp is not None else line
     like = _state(topic) if stamp is not None else re.compile(re.escape(line))
-    bodies = [f"{text.rstrip()}\n{last}" for text in texts if len(text) + len(last) < COMMENT_LIMIT]
+    bodies = [f"{text.rstrip()}\n{last}" for text in texts if len(text) + len(last) < render.COMMENT_LIMIT]
     if not bodies:
-        raise GitHubError(f"comment: even the shortest text is over {COMMENT_LIMIT} characters")
+        raise GitHubError(f"comment: even the shortest text is over {render.COMMENT_LIMIT} characters")
     outcome = "unchanged"
 
     def step() -> Posted | None:
