@@ -62,7 +62,7 @@ def fetch_(run_id: int, output: Path, head_sha: str | None, base_sha: str | None
     step = Step()
     info = fetch.fetch(client.connect(step), run_id, output, asked)
     records = len(list(output.glob("*.run.json")))
-    step.output(pull_request=str(info.pull_request or ""), head_sha=info.head_sha, records=str(records))
+    step.output(pull_request=str(info.run.pull_request or ""), head_sha=info.head_sha, records=str(records))
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ class _Asked:
 def places(info: RunInfo, page: str | None = None) -> Links:
     """Where the links of a report lead."""
     repository = info.run_url.partition("/actions/runs/")[0] or None
-    pull = f"{repository}/pull/{info.pull_request}" if repository and info.pull_request else None
+    pull = f"{repository}/pull/{info.run.pull_request}" if repository and info.run.pull_request else None
     return Links(repository, pull, page, info.run_url)
 
 

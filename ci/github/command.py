@@ -295,7 +295,7 @@ def _verdict_they_saw(bot: Bot, asked: Requester, wanted: Command, subject: Run,
     if run is None:
         raise NotDoneError(_GONE)
     info = fetch(bot, run.id, into, None if run.event.startswith("pull_request") else subject)
-    if info.under_way or (info.head_sha, info.run.base_sha, info.pull_request) != (head, base, asked.number):
+    if info.under_way or (info.head_sha, info.run.base_sha, info.run.pull_request) != (head, base, asked.number):
         anew = f"{head[:7]} is being measured anew; look at that and write this again"
         raise NotDoneError(info.no_pull_request or anew)
     return body, info

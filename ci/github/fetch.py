@@ -132,10 +132,6 @@ class RunInfo(Model, validate_by_name=True, validate_by_alias=True):
         return (self.run.run_attempt or 1) if self.run.event == "pull_request" and not self.fork else math.inf
 
     @property
-    def pull_request(self) -> int | None:
-        return self.run.pull_request
-
-    @property
     def by_pull(self) -> bool:
         """Whether a pull request started the run, or a merge queue, not a command or a person."""
         return (self.run.event or "").startswith("pull_request") or self.of_group

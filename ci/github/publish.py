@@ -64,9 +64,9 @@ def post(
     texts = [render.comment(posting.report, limit) for limit in (render.COMMENT_LIMIT - 300, render.COMMENT_LIMIT // 4)]
     if info.of_group:
         return _exit_code([_put_verdict(bot, info, posting, rules, texts[0])])
-    if info.pull_request is None:
+    if info.run.pull_request is None:
         return _post_nothing(bot, info, info.no_pull_request) if info.no_pull_request else 0
-    number, stamp = info.pull_request, Stamp.of(info.run)
+    number, stamp = info.run.pull_request, Stamp.of(info.run)
     # Where nothing was to be measured, the check run alone says so, and an older comment is corrected.
     topic = "verdict" if posting.task == "bench" else posting.task
     words = (bot, number, texts, stamp, topic, not posting.quiet)
@@ -130,7 +130,7 @@ def _exit_code(ended: Sequence[Posted]) -> int:
 def _post_awaited(bot: Bot, info: RunInfo) -> list[Posted]:
     """What was found before holds no longer, such as for another base: nothing passes until the run has ended."""
     bot.step.log("nothing posted: the measurement is under way, or waits to be approved; its end is reported")
-    stamp, told, number = Stamp.of(info.run), info.told, info.pull_request
+    stamp, told, number = Stamp.of(info.run), info.told, info.run.pull_request
     if told is not None and told != stamp.order:
         return [_one(bot, "check run", CHECKS, lambda: end_check(bot, None, stamp, told))]
     if not info.begun or number is None:

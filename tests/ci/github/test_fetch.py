@@ -41,7 +41,7 @@ def test_a_run_of_a_pull_request_is_taken_in(desk: Desk, tmp_path: Path, run: Js
     desk.github.add_artifact(run, NAME, RECORD)
     desk.github.add_artifact(run, "kernelgate-files-l4", {"page.html": b"<script>"})
     info, files = taken(desk, tmp_path, run)
-    assert (info.pull_request, info.head_sha, info.run.base_sha) == (1, HEAD_SHA, BASE_SHA)
+    assert (info.run.pull_request, info.head_sha, info.run.base_sha) == (1, HEAD_SHA, BASE_SHA)
     assert (info.refused, files) == ((), ["l4.run.json"])
     assert record.read(tmp_path / "in" / "l4.run.json") == EXAMPLES["slower"]().record
 
@@ -51,13 +51,13 @@ def test_another_branch_of_the_same_name_is_not_meant(desk: Desk, tmp_path: Path
     run = desk.github.add_run(pull)
     pull.head_repository = "fork/other-kernels"
     info, _ = taken(desk, tmp_path, run)
-    assert (info.pull_request, info.no_pull_request) == (None, "no pull request has the commit of this run")
+    assert (info.run.pull_request, info.no_pull_request) == (None, "no pull request has the commit of this run")
 
 
 def test_a_head_that_moved_on_is_still_that_pull_request(desk: Desk, tmp_path: Path, pull: Pull, run: Json) -> None:
     pull.head_sha = "e" * 40
     info, _ = taken(desk, tmp_path, run)
-    assert (info.pull_request, info.head_sha) == (1, HEAD_SHA)
+    assert (info.run.pull_request, info.head_sha) == (1, HEAD_SHA)
 
 
 def test_who_authorised_a_run_says_which_base(desk: Desk, tmp_path: Path, pull: Pull) -> None:
