@@ -11,7 +11,7 @@ from statistics import fmean
 from kernelgate.bench.core.errors import RecordError
 from kernelgate.bench.record.findings import Check, Note, summed
 from kernelgate.bench.record.run_record import RunRecord
-from kernelgate.bench.record.subjects import Build, CaseKey, CheckKind, Environment, Expected, Run, Shard
+from kernelgate.bench.record.subjects import Build, CaseKey, CheckKind, Environment, Expected, Shard
 
 SHARD_MISSING, MEASURED_IN_SHARDS = "shard_missing", "measured_in_shards"
 CHECKS_OF_FIRST: tuple[CheckKind, ...] = ("fuzz",)
@@ -87,10 +87,15 @@ def merged(files: Sequence[ShardFile]) -> RunRecord:
     records = [one.record for one in ordered]
     environments, renamed = _environments(records)
     absent = sorted(set(range(1, first.shard.of + 1)) - {one.shard.number for one in ordered})
-    expected = _expected(records, absent)
+    checks = {kind for record in records if record.expected for kind in record.expected.checks}
+    checks |= set(CHECKS_OF_FIRST if 1 in absent else ())
+    expected = (first.record.expected or Expected()).model_copy(update={"checks": tuple(sorted(checks))})
+    ended = min((record.run.ended for record in records), key=ENDINGS.index) or "cancelled"
+    began = min((record.run.created_at for record in records if record.run.created_at), default=None)
+    of_all = {"shard": None, "ended": ended, "created_at": began, "resumed_from": None}
     notes = {(note.code, note.card, note.text): note for record in records for note in record.notes}
     return RunRecord(
-        run=_run(records),
+        run=first.record.run.model_copy(update=of_all),
         expected=expected,
         environments=environments,
         cards=first.record.cards,
@@ -169,21 +174,6 @@ def _environments(records: Sequence[RunRecord]) -> tuple[tuple[Environment, ...]
             names[one.id] = same.id
         renamed.append(names)
     return tuple(known), renamed
-
-
-def _expected(records: Sequence[RunRecord], absent: Sequence[int]) -> Expected:
-    plans = [record.expected or Expected() for record in records]
-    checks = dict.fromkeys(kind for plan in plans for kind in plan.checks)
-    checks |= dict.fromkeys(CHECKS_OF_FIRST if 1 in absent else ())
-    return plans[0].model_copy(update={"checks": tuple(sorted(checks))})
-
-
-def _run(records: Sequence[RunRecord]) -> Run:
-    ended = min((record.run.ended for record in records), key=ENDINGS.index)
-    began = min((record.run.created_at for record in records if record.run.created_at), default=None)
-    return records[0].run.model_copy(
-        update={"shard": None, "ended": ended or "cancelled", "created_at": began, "resumed_from": None}
-    )
 
 
 def _checks(records: Sequence[RunRecord]) -> tuple[Check, ...]:

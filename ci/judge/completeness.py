@@ -65,7 +65,11 @@ def against_plan(record: RunRecord, label: str) -> Completeness:
     contrary = tuple(_contradictions(record, expected, label))
     if replanned(record, expected):
         return Completeness((REPLANNED,), contrary=contrary)
-    by_head, by_machine = tuple(_missing(record, expected)), tuple(_lacked_by_machine(record, expected))
+    exempt = cards.same_library(record).union(_judged_by_own(record, expected))
+    sanitized = "sanitizer" in expected.checks
+    unable = _unchecked(record, expected, "sanitizer", exempt, by_machine=True) if sanitized else ()
+    by_machine = (*unable, *_without_reference(record, expected, exempt, noted=True))
+    by_head = tuple(_missing(record, expected))
     contrary += tuple(_not_asked_for(record, expected))
     return Completeness((*by_head, *by_machine), bool(by_machine) and not by_head, contrary)
 
@@ -141,13 +145,6 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
     yield from _without_reference(record, expected, exempt, noted=False)
     if record.run.ended not in (None, "complete"):
         yield (f"the run ended early: {record.run.ended}",)
-
-
-def _lacked_by_machine(record: RunRecord, expected: Expected) -> Iterator[Line]:
-    exempt = cards.same_library(record).union(_judged_by_own(record, expected))
-    if "sanitizer" in expected.checks:
-        yield from _unchecked(record, expected, "sanitizer", exempt, by_machine=True)
-    yield from _without_reference(record, expected, exempt, noted=True)
 
 
 def _judged_by_own(record: RunRecord, expected: Expected) -> list[str]:
