@@ -104,7 +104,7 @@ def test_a_base_that_crashes_while_it_is_timed_leaves_only_its_case_open() -> No
     only = judge(run_record((runs.case("bad", [crash("base")]),)), POLICY)
     assert only.refused is None
     assert said in only.reason
-    [doubt_] = gate.of_verdict("", made, judge(made, POLICY), POLICY.gates)
+    [doubt_] = gate.doubts_of("", made, judge(made, POLICY), POLICY.gates)
     assert (doubt_.code, doubt_.cause) == ("base_wrong", "machine"), "the head is not to blame"
 
 
