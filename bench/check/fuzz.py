@@ -6,7 +6,6 @@ The kernel runs in a process of its own, which may crash or hang.
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -338,8 +337,8 @@ class Soak:
     card: CardFacts
     corpus: Path
     seconds: float
-    begun: float = field(default_factory=time.monotonic)
-    said: float = field(default_factory=time.monotonic)
+    begun: float = field(default_factory=monotonic)
+    said: float = field(default_factory=monotonic)
     tried: int = 0
     untried: int = 0
     failed: int = 0
@@ -349,7 +348,7 @@ class Soak:
 
     @property
     def left_s(self) -> float:
-        return self.begun + self.seconds - time.monotonic()
+        return self.begun + self.seconds - monotonic()
 
     @property
     def over(self) -> bool:
@@ -357,7 +356,7 @@ class Soak:
 
     def progress(self) -> str:
         """Such as "soak rmsnorm: 0:10:00 of 1:00:00, 0:50:00 left, 5120 tried, 0 failed"."""
-        spent = time.monotonic() - self.begun
+        spent = monotonic() - self.begun
         times = f"{_clock(spent)} of {_clock(self.seconds)}, {_clock(max(0.0, self.left_s))} left"
         return f"soak {self.card.name}: {times}, {self.tried} tried, {self.failed} failed"
 
@@ -365,7 +364,7 @@ class Soak:
         """The end, also an early one, in one sentence, and the command for each failure."""
         early = f"; ended after {MAX_FAILURES} failures" if self.failed >= MAX_FAILURES else ""
         beyond = f", {self.untried} more that the card cannot make" if self.untried else ""
-        spent = _clock(time.monotonic() - self.begun)
+        spent = _clock(monotonic() - self.begun)
         head = f"soak {self.card.name}: {self.tried} tried in {spent}{beyond}, {self.failed} failed{early}"
         return "\n".join(
             [f"{head}; kept in {self.corpus / self.card.name}", *(f"  repeat: {one}" for one in self.kept.values())]
@@ -378,7 +377,7 @@ def soak_card(library: Library, soak: Soak, seed: int, machine: record.Environme
     device = environment.kind(machine)
     drawn = fuzz_trials.drawn(seed, soak.card, device, machine.device.memory_bytes)
     with trials.trying(library, soak.card, machine, workers) as process:
-        soak.begun = soak.said = time.monotonic()  # whoever had the device before took none of its time
+        soak.begun = soak.said = monotonic()  # whoever had the device before took none of its time
         try:
             for trial in chain(_kept(soak, device), drawn):
                 if soak.over:
@@ -389,8 +388,8 @@ def soak_card(library: Library, soak: Soak, seed: int, machine: record.Environme
                 else:
                     soak.tried += 1
                     (_failed if outcome.fault else _passed)(process, soak, trial, outcome)
-                if time.monotonic() - soak.said >= SAY_S:
-                    soak.said = time.monotonic()
+                if monotonic() - soak.said >= SAY_S:
+                    soak.said = monotonic()
                     progress.say(soak.progress())
         except KeyboardInterrupt:
             progress.say(soak.summary())
