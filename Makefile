@@ -74,10 +74,11 @@ mutants: env ## change the judge and the timing a little, one change at a time: 
 	$(VENV)/bin/python -c 'import mutmut' || $(VENV)/bin/pip install --progress-bar off --constraint constraints.txt mutmut
 	$(VENV)/bin/python -m tests.mutants $(OF)
 
-lint: env ## ruff and clang-format
+lint: env ## ruff, clang-format, and the rules of prose
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	git ls-files -z '*.cu' '*.cuh' '*.cpp' '*.h' | xargs -0 --no-run-if-empty $(VENV)/bin/clang-format --dry-run --Werror
+	$(VENV)/bin/pytest --quiet -p no:cacheprovider tests/pages/test_prose.py
 
 types: env ## mypy, strict
 	$(VENV)/bin/mypy
