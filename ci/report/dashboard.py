@@ -99,7 +99,9 @@ class Against:
 
 
 def _apart(change: float, head: float | None, base: float | None, means: Means) -> Against:
-    reach = math.hypot(head, base) if head is not None and base is not None else None
+    """Without an interval between two environments: how unequally the new one changes the two, no scatter shows."""
+    known = head is not None and base is not None and means != "moved"
+    reach = math.hypot(head or 0.0, base or 0.0) if known else None
     interval = None if reach is None else (as_percent(change - reach), as_percent(change + reach))
     return Against(as_percent(change), interval, means)
 

@@ -57,7 +57,8 @@ function between(number, from, to, names) {
   const pinned = one.length > 3 && other.length > 3 && one[5] === other[5];
   const alike = one[2] === other[2];
   const means = pinned ? `the pinned commit ${one[5].slice(0, 7)}${alike ? "" : ", in two environments"}` : "times of different days";
-  if (pinned) return { ...apart(other[3] - one[3], other[4], one[4], means), about: !alike };
+  // How unequally a new environment changes the two, no scatter shows.
+  if (pinned) return { ...apart(other[3] - one[3], alike ? other[4] : null, one[4], means), about: !alike };
   if (alike) return { ...apart(Math.log(other[0] / one[0]), other[1], one[1], means), about: true };
   return { change: null, interval: null, means: "two environments: they do not compare" };
 }

@@ -45,7 +45,7 @@ def test_the_pinned_commit_cancels_the_day_out_and_a_new_environment_may_change_
     ):
         assert found is not None
         assert (found.means, found.change_pct) == (means, pytest.approx(100 * math.expm1(0.02), abs=0.01))
-        assert (found.mark(1.0) is None) == (means == "moved")
+        assert (found.mark(1.0) is None) == (found.interval_pct is None) == (means == "moved")
 
 
 def test_a_comparison_in_the_same_processes_is_worth_more_than_any_other() -> None:
