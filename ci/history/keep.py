@@ -63,8 +63,8 @@ def add_record(archive: Archive, data: bytes, source: str) -> bool:
 def _check_time(run: record.Run, source: str) -> None:
     """Raises RecordError for a time that is none, or has not come: the history would begin or end with it for ever."""
     if run.created_at is not None:
-        made, tomorrow = entry.moment(run.created_at), datetime.now(UTC) + timedelta(days=1)
-        if made is None or datetime.fromisoformat(made) > tomorrow:
+        made = entry.moment(run.created_at)
+        if made is None or datetime.fromisoformat(made) - datetime.now(UTC) > timedelta(days=1):
             when = one_line(run.created_at[:80])
             raise RecordError(f"{source}: run.created_at is {when!r}, which is no time that has been: correct it")
 
