@@ -95,6 +95,7 @@ def _of_case(
 ) -> CaseChanges:
     excluded = {row.sha for row in decided if row.kind == "excluded"}
     accepted = {row.sha: f"by {row.who}: {row.why}" for row in decided if row.kind == "accepted"}
+    accepted_at = {places.get(sha): why for sha, why in accepted.items()}
     every = [night for number, one in enumerate(group) for night in _nights(one, number)]
     pinned = bool(every)
     if not pinned:
@@ -108,7 +109,10 @@ def _of_case(
     ended = []
     for change in changes.of_series(nights):
         found = settled(change, measured, known)
-        if (why := accepted.get(change.commit)) is not None:
+        # With later nights the place of a step shifts a little, and its commit may be one that no night has measured.
+        within = range(change.previous_place + 1, change.place + 1) if change.kind == "step" else ()
+        whys = [accepted.get(change.commit), *map(accepted_at.get, within)]
+        if (why := next(filter(None, whys), None)) is not None:
             found = replace(change, state="accepted", why=why)
         commits = max(1, found.place - found.previous_place)
         ended.append(replace(found, series=name, pinned=pinned, made=first.get(found.commit), commits=commits))

@@ -216,6 +216,18 @@ def test_a_comparison_of_few_processes_suffices_where_nights_show_how_far_they_s
     assert nights.settled(change, one.measured).state == "suspected", "the comparison alone is not enough"
 
 
+@pytest.mark.parametrize(
+    ("commit", "state"), [(STEP - 2, "accepted"), (STEP - 4, "suspected"), (STEP + 1, "suspected")]
+)
+def test_a_step_is_accepted_by_any_commit_that_may_have_made_it(index_at: Database, commit: int, state: str) -> None:
+    """Nights place it between the fourth commit before its first one and that."""
+    measured = [number for number in range(NIGHTS) if not STEP - 4 < number < STEP]
+    put(index_at, an_entry("a pull request, merged", sha(commit)))
+    write(index_at, index.add_event, named("e"), event("accepted", commit))
+    [one] = found(index_at, *(a_night(number, stepped(number)) for number in measured))
+    assert [change.state for change in one.changes] == [state]
+
+
 def sparse(index_at: Database, gap: int) -> None:
     """Of so many commits up to the step, the last alone was measured at night."""
     measured = [number for number in range(NIGHTS) if not STEP - gap < number < STEP]
