@@ -26,7 +26,21 @@ give_up() {
     exit 1
 }
 
+# A spot machine's cloud says that it takes the machine away: Google by TRUE, Amazon by an action. A job cannot reach who
+# says so. kernelgate gets SIGTERM, finishes what it times if it can, and the job hands over what there is.
+watch_for_notice() {
+    local from=${METADATA:-http://169.254.169.254} token
+    ask() { command -p curl --fail --silent --max-time 2 "$@"; }
+    until [[ $(ask --header "Metadata-Flavor: Google" "$from/computeMetadata/v1/instance/preempted") == TRUE ]] ||
+        { token=$(ask --request PUT --header "X-aws-ec2-metadata-token-ttl-seconds: 60" "$from/latest/api/token") &&
+            ask --header "X-aws-ec2-metadata-token: $token" "$from/latest/meta-data/spot/instance-action" >/dev/null; }; do
+        command -p sleep 5
+    done
+    pkill --signal TERM --uid kernelgate --full "/bin/kernelgate "
+}
+
 clean_up() {
+    [[ -z ${watching:-} ]] || kill "$watching" 2>/dev/null || true
     systemctl stop kernelgate-job.service 2>/dev/null || true
     rm -rf "$job"
 }
@@ -58,6 +72,9 @@ umask 077
 python3 -c 'import json, sys; print(json.load(sys.stdin)["encoded_jit_config"], end="")' \
     <<<"$answer" >"$job/runner/.jit" 2>/dev/null || give_up "GitHub's answer holds no configuration of a runner"
 chown -R kernelgate:kernelgate "$job"
+
+watch_for_notice >/dev/null 2>&1 &
+watching=$!
 
 # All processes of the job run in this unit and end with it. The unit has no home, cannot gain privileges, writes only
 # to the job's folder and a private /tmp, leaves no shared memory, and cannot reach the cloud's metadata service, which

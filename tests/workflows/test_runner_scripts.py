@@ -13,8 +13,11 @@ import signal
 import subprocess
 import sys
 import tarfile
+import threading
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from openapi_core.testing import MockRequest
@@ -63,7 +66,12 @@ class Machine:
         return folder / script.name
 
     def start(self, script: Path, *words: str, **told: str) -> subprocess.Popen[str]:
-        variables = {"PATH": f"{self.bin}:{BIN}:/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": "", **told}
+        variables = {
+            "PATH": f"{self.bin}:{BIN}:/usr/local/bin:/usr/bin:/bin",
+            "PYTHONPATH": "",
+            "METADATA": "http://127.0.0.1:9",
+            **told,
+        }
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
         return subprocess.Popen([script, *words], env=variables, text=True, start_new_session=True, **pipes)
 
@@ -332,6 +340,49 @@ def test_what_ends_too_soon_is_said_and_not_followed_by_another_at_once(server: 
     assert len(server.called("curl")) == 2, "it gets no runner"
     assert server.called("sleep") == [["60"]] * 2
     assert not server.job.exists()
+
+
+class Cloud(BaseHTTPRequestHandler):
+    """The metadata service of both clouds, on a machine of one of them, as their documentation has it."""
+
+    google = True
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        late = self.asked.count(self.path) > 1
+        if self.google and self.path == "/computeMetadata/v1/instance/preempted":
+            self.answer(200 if self.headers["Metadata-Flavor"] == "Google" else 403, b"TRUE" if late else b"FALSE")
+        elif not self.google and self.path == "/latest/meta-data/spot/instance-action":
+            self.answer(401 if self.headers["X-aws-ec2-metadata-token"] != "a token" else 200 if late else 404, b"{}")
+        else:
+            self.answer(404, b"")
+
+    def do_PUT(self) -> None:
+        known = not self.google and self.path == "/latest/api/token"
+        self.answer(200 if known and self.headers["X-aws-ec2-metadata-token-ttl-seconds"] else 404, b"a token")
+
+    def answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("google", [True, False], ids=["Google", "Amazon"])
+def test_a_clouds_notice_reaches_what_measures_and_nothing_else(server: Server, google: bool) -> None:
+    """What ends is kernelgate, which keeps what it has timed; the runner goes on and hands it over."""
+    cloud = type("Cloud", (Cloud,), {"google": google, "asked": []})
+    server.program("pkill", f"touch {server.root / 'noticed'}")
+    server.let_the_runner(f"until [ -e {server.root / 'noticed'} ]; do /bin/sleep 0.1; done; echo handed over")
+    with ThreadingHTTPServer(("127.0.0.1", 0), cloud) as listening:
+        threading.Thread(target=listening.serve_forever, daemon=True).start()
+        assert server.serve(METADATA=f"http://127.0.0.1:{listening.server_port}") == (0, "handed over\n")
+        listening.shutdown()
+    assert server.called("pkill") == [["--signal", "TERM", "--uid", "kernelgate", "--full", "/bin/kernelgate "]]
+    server.let_the_runner("true")
+    assert server.serve() == (0, "")
+    assert len(server.called("pkill")) == 1, "no cloud, no notice"
 
 
 def test_a_stopped_service_ends_the_job_before_it_removes_its_folder(server: Server) -> None:
