@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 from pathlib import Path
 
@@ -250,6 +251,38 @@ def test_a_measurement_and_a_node_that_are_killed_are_requeued_and_lose_nothing(
     wait_for(lambda: "PENDING" in cluster.states(array).values(), 90, "nothing was requeued")
     time.sleep(15)  # so that Slurm has given the node up
     cluster.start_node("n2")
+    _lost_nothing(cluster, array, merge, output)
+    for shard, processes in lost.items():
+        assert (output / f"shard-{shard}-attempt-0.json").exists(), "it was cut off"
+        assert record.read(output / f"shard-{shard}.json").processes[: len(processes)] == processes
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1500)
+def test_nodes_that_are_killed_one_after_the_other_lose_nothing(
+    cluster: Cluster, checkout: Checkout, tmp_path: Path
+) -> None:
+    """Six, each night at other moments: while they compile, fuzz, start, time or write."""
+    output, moments = tmp_path / "out", random.Random(date.today().toordinal())
+    words = ("--shards", "4", "--seed", "3", "-o", str(output), "--json")
+    answer = json.loads(checkout.run("submit", "--slurm", checkout.base, checkout.head, *words)[0])
+    array, kept = answer["array"], dict[int, tuple[record.Process, ...]]()
+    for _ in range(6):
+        time.sleep(moments.uniform(3, 40))
+        listed = cluster.run("squeue", "--noheader", "--states=RUNNING", f"--jobs={array}", "--format=%N").split()
+        if not listed:
+            continue  # between two attempts, or all is done
+        for file in output.glob("shard-?-attempt-*.json"):
+            kept[int(file.name[6])] = max(kept.get(int(file.name[6]), ()), record.read(file).processes, key=len)
+        _kill_node(cluster, name := moments.choice(listed))
+        time.sleep(12)  # so that Slurm has given the node up
+        cluster.start_node(name)
+    _lost_nothing(cluster, array, answer["merge"], output)
+    for shard, processes in kept.items():
+        assert record.read(output / f"shard-{shard}.json").processes[: len(processes)] == processes
+
+
+def _lost_nothing(cluster: Cluster, array: int, merge: int, output: Path) -> None:
     cluster.wait_for(array, {"COMPLETED"}, 900)
     cluster.wait_for(merge, {"FAILED"})  # with 1: the head is slower
     made = record.read(output / "run.json")
@@ -260,9 +293,6 @@ def test_a_measurement_and_a_node_that_are_killed_are_requeued_and_lose_nothing(
     verdict, certain = told(made)
     assert (verdict, set(certain.values())) == (Outcome.REGRESSED, {Outcome.REGRESSED})
     assert "slower" in (output / "comment.md").read_text()
-    for shard, processes in lost.items():
-        assert (output / f"shard-{shard}-attempt-0.json").exists(), "it was cut off"
-        assert record.read(output / f"shard-{shard}.json").processes[: len(processes)] == processes
 
 
 def _measuring(name: str) -> tuple[int, int] | None:
