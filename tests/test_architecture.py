@@ -167,6 +167,20 @@ def test_what_is_imported_comes_with_an_install() -> None:
     assert [name for name in outside if not there & {canonicalize_name(one) for one in known[name]}] == []
 
 
+def test_no_message_names_a_file_that_another_repository_lacks() -> None:
+    """The pages are published, and make's targets are here alone. A help text is a message, too."""
+    ours = re.compile(r"docs/[\w-]+\.md|\.ci/runner|\bmake (?:env|pr|test)\b")
+    allowed = {"the demo is in kernelgate's own repository: clone it, run `make env` there, then `make demo`"}
+    found = set[tuple[str, str]]()
+    for module, path in modules().items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        said = {node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+        if not module.startswith("ci.commands."):
+            said -= {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        found |= {(module, node.value) for node in said if ours.search(node.value) and node.value not in allowed}
+    assert found == set()
+
+
 def test_nothing_outside_of_a_card_knows_what_a_kernel_computes() -> None:
     """Neither the words of the kernel that is included, nor those of any other case."""
     words = re.compile(r"attention|sdpa|head.?dim|causal|fa_s512", re.IGNORECASE)

@@ -225,7 +225,7 @@ def examine(
             known = environment.describe()
             checks.append(torch_check(known, has_gpu))
         except KernelgateError as error:
-            checks.append(failed("torch", str(error), "make env builds a working environment"))
+            checks.append(failed("torch", str(error), f"{interpreter.current()} -m pip install torch"))
         advance("the machine")
         checks += [*machine.machine_checks(root), machine.lock_check(known.device.uuid if known else None)]
         if gpu_wanted:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import NoDeviceError
 from kernelgate.bench.system import cuda_tools, lock, nvml
 from kernelgate.bench.system.environment import text_of
@@ -167,7 +168,8 @@ def isolation_check(why: str | None) -> MachineCheck:
     """Whether kernels can be kept apart from what else is on a runner."""
     if why is None:
         return passed("isolation", "bubblewrap: a kernel's process is kept apart from the runner")
-    fix = "sudo apt-get install bubblewrap, and let it make user namespaces: .ci/runner/prepare.sh does both"
+    fix = "sudo apt-get install bubblewrap, and let it make user namespaces: "
+    fix += page("runner.md#a-pull-requests-code-is-kept-apart")
     return warning("isolation", f"a kernel has all rights of the runner's user: {why}", fix)
 
 

@@ -84,7 +84,7 @@ def submit(
     """Measure two commits on a Slurm cluster, in shards; then merge, judge and write the comment.
 
     The checkout, its Python and the output must be on a file system that all nodes see. A shard that is preempted is
-    requeued and goes on, as docs/runner.md says.
+    requeued, and goes on from its own record.
 
     Exit codes: 0 submitted, 3 Slurm or git refused (why), 64 usage.
     """

@@ -185,7 +185,7 @@ def test_a_runner_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(doctor.environment, "describe", no_torch)
     monkeypatch.setattr(machine, "STEAL_WINDOW_S", 0.0)
     checks = {check.name: check for check in doctor.examine(tmp_path, tmp_path, gpu_wanted=True)}
-    says(checks["torch"], Level.FAILED, "torch does not start here", "make env")
+    says(checks["torch"], Level.FAILED, "torch does not start here", "-m pip install")
     assert "isolation" in checks
     assert not {"g++", "kernels", "nvcc"} & checks.keys()
 
