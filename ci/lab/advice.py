@@ -174,7 +174,7 @@ def table(sessions: Path) -> ActionTable:
 def helped(tried: TriedChange) -> bool:
     """Whether a try is certain to be an improvement, by the judge: faster in a case, and slower in none. What did not
     build, was wrong, or could not be told from no change at all did not help."""
-    statuses = [Status[one.status.upper()] for one in tried.outcomes]
+    statuses = [Status.__members__.get(one.status.upper(), Status.UNDECIDED) for one in tried.outcomes]
     return any(one.is_faster for one in statuses) and not any(one.is_slower for one in statuses)
 
 

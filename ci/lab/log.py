@@ -12,10 +12,11 @@ from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise
 from math import hypot, log1p
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, computed_field
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, computed_field, model_validator
 
+from kernelgate.bench.core.errors import one_line
 from kernelgate.bench.record import Model
 from kernelgate.ci.document.formatting import as_percent
 
@@ -39,10 +40,20 @@ def _moment(text: str) -> str:
     raise ValueError("no time with a zone, such as 2026-11-22T12:00:00Z")
 
 
+def _in_one_line(told: Any) -> Any:
+    if isinstance(told, str):  # what is no text is refused where it is written
+        return told if any("\ud800" <= c <= "\udfff" for c in told) else one_line(told)
+    if isinstance(told, list | tuple):
+        return [_in_one_line(one) for one in told]
+    return {key: _in_one_line(one) for key, one in told.items()} if isinstance(told, dict) else told
+
+
 class _Finite(Model):
-    """Its numbers are finite: JSON has no others, so that nobody could read them again."""
+    """Its numbers are finite: JSON has no others, so that nobody could read them again. Its texts, which others wrote
+    and agents read, are one line each, without what a terminal would obey or nobody sees."""
 
     model_config = ConfigDict(allow_inf_nan=False)
+    _texts = model_validator(mode="before")(_in_one_line)
 
 
 class _Event(_Finite):

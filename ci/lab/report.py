@@ -245,13 +245,13 @@ def prompt(events: Sequence[Event], found: Sequence[Applies], policy: Policy, no
     about = {
         "Hypothesis": opened.hypothesis and _quoted(opened.hypothesis),
         "Target": opened.target and f"{opened.target:g}× as fast as the reference",
-        "Kernel": opened.card and f"the card {opened.card}",
-        "Cases": ", ".join(opened.cases),
-        "Device": opened.gpu,
+        "Kernel": opened.card and f"the card {_clean(opened.card)}",
+        "Cases": ", ".join(map(_clean, opened.cases)),
+        "Device": opened.gpu and _clean(opened.gpu),
         "Began at": opened.base and f"commit {opened.base[:12]}",
-        "Recorded": opened.source == "recorded" and f"told of by {opened.origin}, not measured",
+        "Recorded": opened.source == "recorded" and f"told of by {_clean(opened.origin or '')}, not measured",
     }
-    lines = [f"# Session {opened.name}", "", f"Objective: {_quoted(opened.objective)}", ""]
+    lines = [f"# Session {_clean(opened.name)}", "", f"Objective: {_quoted(opened.objective)}", ""]
     lines += [f"- {name}: {said}" for name, said in about.items() if said]
     known = ((one.pattern, "; ".join(map(_clean, one.why))) for one in found)
     patterns = [f"{one.name} ({why}): {one.do} `{one.command}`" for one, why in known]
