@@ -73,6 +73,8 @@ def connect(step: Step, sleep: Sleep = time.sleep, pause_s: float = 0.1) -> Bot:
         raise UsageError("GITHUB_TOKEN is not set: posting and reading runs needs a token")
     if not step.repository or not re.fullmatch(r"[\w.-]+/[\w.-]+", step.repository, re.ASCII):
         raise UsageError("GITHUB_REPOSITORY is not set to owner/name")
+    if not step.api_url.startswith(("https://", "http://")):
+        raise UsageError(f"GITHUB_API_URL={step.api_url[:80]!r} is no address of an API: it begins with https://")
     requester = AnswerReader(
         auth=Auth.Token(step.token),
         base_url=step.api_url,

@@ -266,6 +266,7 @@ def test_the_token_is_in_no_log_and_no_error(desk: Desk, capsys: pytest.CaptureF
         ({}, "GITHUB_TOKEN"),
         ({"GITHUB_TOKEN": "x"}, "GITHUB_REPOSITORY"),
         ({"GITHUB_TOKEN": "x", "GITHUB_REPOSITORY": "a/b/../c"}, "GITHUB_REPOSITORY"),
+        ({"GITHUB_TOKEN": "x", "GITHUB_REPOSITORY": "a/b", "GITHUB_API_URL": "ftp://x"}, "GITHUB_API_URL='ftp://x'"),
     ],
 )
 def test_what_the_environment_lacks_is_named(environment: dict[str, str], missing: str) -> None:
