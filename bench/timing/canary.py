@@ -36,7 +36,7 @@ def run(
 
 def in_process() -> RunRecord:
     """One of them, in a fresh process."""
-    done = subprocess.run([sys.executable, "-m", __name__], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-P", "-m", __name__], capture_output=True, text=True, check=False)
     if done.returncode:
         said = done.stderr.strip()[-400:] or "nothing said"
         raise KernelgateError(f"the canary ended with {done.returncode}: {said}")

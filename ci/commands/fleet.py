@@ -94,7 +94,7 @@ def submit(
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} holds an earlier submission: name a new folder with --output")
     whole = slurm.Submission(
-        kernelgate=(sys.executable, "-m", "kernelgate.ci.commands.cli"),
+        kernelgate=(sys.executable, "-P", "-m", "kernelgate.ci.commands.cli"),
         repository=repo,
         output=folder,
         base=base,

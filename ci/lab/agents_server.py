@@ -62,7 +62,7 @@ INSTRUCTIONS = (
     "that comes next. Exit codes: 0 done or faster, 1 slower or wrong, 2 nothing to say, 3 could not run, 4 the "
     "session's time or money is spent, 64 called wrongly."
 )
-PROGRAM: Final = (sys.executable, "-m", "kernelgate.ci.commands.cli")
+PROGRAM: Final = (sys.executable, "-P", "-m", "kernelgate.ci.commands.cli")
 RESOURCES: Final = {
     "cookbook": ("CUDA_COOKBOOK.md", "", "What helps against which bottleneck"),
     "patterns": ("patterns.md", "", "Patterns of optimisation sessions"),
