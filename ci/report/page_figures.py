@@ -67,7 +67,8 @@ def _ground(gates: Gates, axis: Scale, bottom: float) -> Markup:
         if axis.holds(edge):
             drawn.append(drawing.line((axis.at(edge), PROCESSES_TOP), (axis.at(edge), bottom), "edge"))
     ticks = axis.ticks(5)
-    digits = max(0, -math.floor(math.log10(ticks[1] - ticks[0]) + 1e-9)) if len(ticks) > 1 else 2
+    apart = ticks[1] - ticks[0] if len(ticks) > 1 else 0.0  # nothing where all changes are one to the last digit
+    digits = max(0, -math.floor(math.log10(apart) + 1e-9)) if apart > 0 else 2
     for value in ticks:
         x, label = axis.at(value), formatting.percent(value, digits, sign=True)
         drawn.append(drawing.line((x, PROCESSES_TOP), (x, bottom), "zero" if abs(value) < 1e-9 else "grid"))

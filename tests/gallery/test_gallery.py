@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from kernelgate.ci.document import render
+from kernelgate.ci.policy.policy import Gates
+from kernelgate.ci.report.page import write as write_page
 from tests.ci.report import browser
 from tests.gallery import page
 from tests.gallery.asks import ask
@@ -22,6 +25,11 @@ BY_NAME = {one.name: one for one in situations()}
 @pytest.mark.parametrize("one", situations(), ids=lambda one: one.name)
 def test_five_questions_are_answered_truly(one: Situation) -> None:
     assert ask(one.comment, one.truth) == {}
+
+
+def test_each_has_a_page() -> None:
+    for one in situations():
+        assert render.plain_line(one.posting.report.headline)[2:30] in write_page(one.posting, Gates()), one.name
 
 
 def test_the_examples_are_the_comments_of_today() -> None:
