@@ -16,7 +16,7 @@ from kernelgate.bench.core.files import CARDS
 from kernelgate.bench.system import git
 from kernelgate.ci.commands.options import Answered, answers
 from kernelgate.ci.document.formatting import counted
-from kernelgate.ci.pipeline import adopt
+from kernelgate.ci.pipeline import init_files
 from kernelgate.ci.pipeline.found_kernels import FoundKernel, Skipped
 
 TOOL = "kernelgate/kernelgate@v0"
@@ -60,19 +60,19 @@ def init(names: tuple[str, ...], check: bool, tool: str) -> Answered:
     if tool.count("@") != 1 or tool.count("/") != 1:
         raise UsageError(f"--tool {tool}: name a repository and a tag, such as {TOOL}")
     root = git.root(Path.cwd())
-    repo = adopt.Repository(root, git.files(root), git.branch_name(root), tool)
-    every = adopt.found(repo, _torch())
+    repo = init_files.Repository(root, git.files(root), git.branch_name(root), tool)
+    every = init_files.found(repo, _torch())
     kernels = [one for one in every if isinstance(one, FoundKernel)]
     chosen = _chosen(kernels, names, repo)
-    wanted = adopt.files(repo, chosen)
-    stale = tuple(adopt.out_of_date(repo, chosen, wanted)) if check else ()
-    made = {} if check else adopt.missing(repo, wanted)
+    wanted = init_files.files(repo, chosen)
+    stale = tuple(init_files.out_of_date(repo, chosen, wanted)) if check else ()
+    made = {} if check else init_files.missing(repo, wanted)
     cards = {name: made.get(name) or repo.read(name) for name in wanted if name.startswith(CARDS)}
     told = InitAnswer(
         kernels=tuple(FoundAnswer(one.name, one.how, one.place) for one in kernels),
         skipped=tuple(f"{one.place}: {one.text}" for one in every if isinstance(one, Skipped)),
         written=tuple(made),
-        left=tuple(adopt.open_points(cards)),
+        left=tuple(init_files.open_points(cards)),
         out_of_date=stale,
     )
     files = {root / name: text for name, text in made.items()}
@@ -88,7 +88,7 @@ def _torch() -> str:
         return "2.11"
 
 
-def _chosen(kernels: Sequence[FoundKernel], names: Sequence[str], repo: adopt.Repository) -> list[FoundKernel]:
+def _chosen(kernels: Sequence[FoundKernel], names: Sequence[str], repo: init_files.Repository) -> list[FoundKernel]:
     """The named ones, or of few all; and those that have a card."""
     known = {one.name for one in kernels}
     if unknown := [name for name in names if name not in known]:
@@ -96,7 +96,7 @@ def _chosen(kernels: Sequence[FoundKernel], names: Sequence[str], repo: adopt.Re
         listed = ", ".join(close[:MOST_SKIPPED]) or "none"
         raise UsageError(f"no kernel here is called {', '.join(unknown)}; of {len(known)} found: {listed}")
     every = not names and len(kernels) <= MOST_CARDS
-    return [one for one in kernels if every or one.name in names or adopt.card_of(one) in repo.names]
+    return [one for one in kernels if every or one.name in names or init_files.card_of(one) in repo.names]
 
 
 def _said(

@@ -30,7 +30,7 @@ from kernelgate.ci.explain import next_step
 from kernelgate.ci.explain.analyze import AnalysesAnswer
 from kernelgate.ci.judge import verdict as judging
 from kernelgate.ci.judge.case import RecordVerdict
-from kernelgate.ci.pipeline import default_branch, prior
+from kernelgate.ci.pipeline import prior, trusted_rules
 from kernelgate.ci.policy import policy as policies
 from kernelgate.ci.policy.policy import DecidingNumber, Policy
 from kernelgate.ci.report.baseline import is_of
@@ -92,7 +92,7 @@ class RenderedReport:
 @click.option("--html", type=OUTPUT, help="Write the page, one file that opens anywhere.")
 @click.option("-o", "--output", type=OUTPUT, help="Write the comment's Markdown instead of printing it.")
 @answers(RenderedReport, "Print one JSON object: the comment's `markdown`, and `files` written.")
-@with_rules(default_branch.rules, presets=True)
+@with_rules(trusted_rules.rules, presets=True)
 def report(
     run: Path | None,
     folder: Path | None,
@@ -128,7 +128,7 @@ def report(
         from kernelgate.ci.github import assemble, client, fetch, publish
         from kernelgate.ci.github.actions import Step
 
-        trusted = assemble.Trusted(default_branch.expected(rules), past, nights=prior.nights(progress.say))
+        trusted = assemble.Trusted(trusted_rules.expected(rules), past, nights=prior.nights(progress.say))
         if post:
             bot = client.connect(Step().with_token(token))
             return Answered("", "", publish.post(bot, folder, rules, task, page, trusted))

@@ -30,7 +30,7 @@ from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.assemble import Trusted
 from kernelgate.ci.github.bisect import SearchKind
 from kernelgate.ci.github.client import GitHubError
-from kernelgate.ci.pipeline import default_branch, measured, prior
+from kernelgate.ci.pipeline import measured, prior, trusted_rules
 from kernelgate.ci.policy.policy import Policy
 
 
@@ -74,7 +74,7 @@ class TemplateAnswer:
 @click.command()
 @click.argument("body", required=False, type=PATH)
 @answers(TemplateAnswer, "Print one JSON object: whether it `blocks`, and the `text` on it.")
-@with_rules(default_branch.rules)
+@with_rules(trusted_rules.rules)
 def template(body: Path | None, rules: Policy) -> Answered:
     """Is the pull request's description complete, and what does it claim?
 
@@ -88,7 +88,7 @@ def template(body: Path | None, rules: Policy) -> Answered:
 
 
 @workflow_step("plan")
-@with_rules(default_branch.rules)
+@with_rules(trusted_rules.rules)
 def plan_(rules: Policy) -> None:
     """What is this run to measure, and on which GPUs?
 
@@ -100,7 +100,7 @@ def plan_(rules: Policy) -> None:
 
 
 @workflow_step("command")
-@with_rules(default_branch.rules)
+@with_rules(trusted_rules.rules)
 def command_(rules: Policy) -> None:
     """Answer a comment such as `/kernelgate bench`, which may name cases.
 
@@ -117,7 +117,7 @@ def command_(rules: Policy) -> None:
 @click.option("--base-sha", required=True, help="… and what that is compared with.")
 @click.option("-o", "--output", required=True, type=OUTPUT_FOLDER, help="The folder to fill.")
 @click.option("--token", help="Whose check run says so, such as a GitHub App's; default: GITHUB_TOKEN.")
-@with_rules(default_branch.rules)
+@with_rules(trusted_rules.rules)
 def accept_(pull_request: int, head_sha: str, base_sha: str, output: Path, token: str | None, rules: Policy) -> None:
     """Record `/kernelgate accept CASE because REASON`, after `kernelgate step command` let it pass.
 
@@ -127,7 +127,7 @@ def accept_(pull_request: int, head_sha: str, base_sha: str, output: Path, token
     step = Step().with_token(token)
     subject = Run(head_sha=head_sha, base_sha=base_sha, pull_request=pull_request)
     past, nights = prior.past(progress.say), prior.nights(progress.say)
-    trusted = Trusted(default_branch.expected(rules), past, nights=nights)
+    trusted = Trusted(trusted_rules.expected(rules), past, nights=nights)
     done = command.accept(client.connect(step), subject, output, rules, trusted)
     records = len(list(output.glob("*.run.json"))) if done else 0
     step.output(accepted=str(done).lower(), records=str(records))
@@ -239,7 +239,7 @@ def admit_(head_sha: str) -> None:
 @click.option("--kind", type=click.Choice(["time", "fuzz", "build"]), default="time", show_default=True)
 @click.option("--gpu", default="", help="The GPU's label in the policy. Default: its first one.")
 @click.option("--number", type=click.IntRange(min=1), help="The issue or pull request where it was asked.")
-@with_rules(default_branch.rules)
+@with_rules(trusted_rules.rules)
 def ends(number: int | None, rules: Policy, **asked: Any) -> None:
     """Between which commits may be searched, and on which GPU?
 

@@ -9,7 +9,7 @@ import pytest
 from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.plan import NO_CARD, plan, skipped
 from kernelgate.ci.github.publish import post
-from kernelgate.ci.pipeline import default_branch
+from kernelgate.ci.pipeline import trusted_rules
 from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, HEAD_SHA
 from tests.fakes.github_server import event
@@ -22,7 +22,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_card_only_cards_are_watched() -> None:
-    rules = default_branch.rules(None)
+    rules = trusted_rules.rules(None)
     assert (rules.measure.paths, rules.template.kernel_paths) == ((".ci/kernels/",), (".ci/kernels/",))
 
 
@@ -30,7 +30,7 @@ def test_a_card_that_is_wrong_is_one() -> None:
     folder = Path(".ci/kernels")
     folder.mkdir(parents=True)
     (folder / "norm.py").write_text("KERNEL = 1\n", "utf-8")
-    assert "csrc/" in default_branch.rules(None).measure.paths
+    assert "csrc/" in trusted_rules.rules(None).measure.paths
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_pull_request_is_measured_where_it_brings_a_card(desk: Desk, files: li
     payload["pull_request"] |= {"number": 1}
     payload["pull_request"]["head"]["sha"] = HEAD_SHA
     desk.told(payload)
-    rules = default_branch.rules(None)
+    rules = trusted_rules.rules(None)
     found = plan(desk.bot.step, desk.bot, rules.measure)
     assert found.measure is measured
     if measured:
@@ -63,4 +63,4 @@ def test_a_pull_request_is_measured_where_it_brings_a_card(desk: Desk, files: li
 
 
 def test_a_change_too_large_to_list_is_not_measured_without_a_card() -> None:
-    assert skipped(None, (), default_branch.rules(None).measure) == NO_CARD
+    assert skipped(None, (), trusted_rules.rules(None).measure) == NO_CARD
