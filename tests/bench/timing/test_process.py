@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel
@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Sides
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.system.worker import Ready
+from kernelgate.bench.system.worker import Ready, WorkerProcess
 from kernelgate.bench.timing import case_timing, paired, pool, process, protocol, verifier, worker
 from kernelgate.bench.timing.case_timing import CaseResult, ProcessError, Runner, Team
 from kernelgate.bench.timing.hold import IN_A_ROW
@@ -371,7 +371,7 @@ class Blind(Runner):
     def __init__(
         self, heard: list[tuple[object, ...]], clock: SimpleNamespace, side: str = "", call_us: float = 0.0
     ) -> None:
-        self.name, self.sides = side, (side,)
+        self.name, self.sides, self.worker = side, (side,), cast(WorkerProcess, SimpleNamespace(touched=False))
         self.heard, self.clock, self.call_us = heard, clock, call_us
         self.wrong_us = 0.0
         """What its clock hides of a batch."""
