@@ -97,9 +97,9 @@ def main(draws: int) -> None:
         f"{markdown(['certain after 7 processes', *BASELINES], seen)}\n\n"
         f"With drifts of {DRIFTS_PCT[0]:g} to {DRIFTS_PCT[-1]:g}%, at most "
         f"{100 * max(one.value for one in alarms):.1f}% of {draws} comparisons of unchanged code got a direction. "
-        f"Where days do not drift, a change is certain from {certain_from('2.12.0', 1):.1f}% on, against five days "
-        f"from {certain_from('2.12.0', 5):.1f}%, against another environment from "
-        f"{certain_from('2.13.0', 1):.0f}%."
+        f"Where days do not drift, a change is certain from {certain_from('2.12.0', 1):.1f}% on against a baseline of "
+        f"one day, from {certain_from('2.12.0', 5):.1f}% on against one of five days, and from "
+        f"{certain_from('2.13.0', 1):.0f}% on against one of another environment."
     )
     put(ROOT / "docs" / "statistics.md", "stored", text)
     click.echo(text)
