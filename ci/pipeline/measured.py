@@ -47,8 +47,8 @@ def as_this_run(measured: RunRecord, number: int, base: Libraries, head: Librari
 
 
 def _release(version: str | None) -> str:
-    """Without the commit, which a version has besides where no release is tagged."""
-    return (version or "?").partition("+")[0]
+    """Without the commit and its number, which a version has besides where no release is tagged."""
+    return (version or "?").partition("+")[0].partition(".dev")[0]
 
 
 def _is_same(ours: Build, theirs: Build) -> bool:

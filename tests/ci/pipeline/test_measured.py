@@ -134,7 +134,8 @@ def test_what_another_release_measured_is_measured_again(
 ) -> None:
     """The commit that a version names is no release."""
     measured(queued)
-    monkeypatch.setattr("kernelgate.bench.measure.run.version_of", lambda _: version("kernelgate") + "+another")
+    later = (version("kernelgate") or "").partition(".dev")[0] + ".dev7+another"
+    monkeypatch.setattr("kernelgate.bench.measure.run.version_of", lambda _: later)
     assert taken(queued, tmp_path).run.run_id == 77
     monkeypatch.setattr("kernelgate.bench.measure.run.version_of", lambda _: "99.0")
     with pytest.raises(KernelgateError, match=r"measured #104, and this is 99\.0"):
