@@ -12,6 +12,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal
 
 from kernelgate.bench.build.sources import Command, Extension, Package
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel.axes import AxisValue
 
 if TYPE_CHECKING:
@@ -225,5 +226,17 @@ def _parameters_of_call(kernel: Kernel) -> list[Parameter]:
 
 
 def by_name(outputs: Output | Mapping[str, Output]) -> dict[str, Output]:
-    """What `outputs` gave: one alone is called `out`."""
-    return {"out": outputs} if isinstance(outputs, Output) else dict(outputs)
+    """What `outputs` gave: one alone is called `out`. Raises UsageError for what is no Output."""
+    named: object = {"out": outputs} if isinstance(outputs, Output) else outputs
+    if not isinstance(named, Mapping):
+        raise UsageError(f"outputs() gave {short(outputs)}; write Output(M, N), or a dict of them")
+    for name, output in named.items():
+        if not isinstance(output, Output):
+            raise UsageError(f"outputs() gave {short(output)} for {name}; write Output(M, N)")
+    return dict(named)
+
+
+def short(value: object) -> str:
+    """As an error quotes it."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

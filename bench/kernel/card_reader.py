@@ -33,11 +33,11 @@ from kernelgate.bench.kernel.card import (
     CaseAxes,
     DeviceKind,
     Kernel,
-    Output,
     asked_for,
     by_name,
     call_by_name,
     call_needs,
+    short,
 )
 from kernelgate.bench.kernel.cards import MOST_GPU_BYTES, CardFacts, CardMistake, CardQuestions, CardsAnswer, CaseFacts
 from kernelgate.bench.kernel.loading import kernel_class, line_of, load_module, mistake_of
@@ -145,11 +145,11 @@ class _Reader:
 
     def _case_list(self, member: str, listed: Any) -> list[dict[str, Any]]:
         fits = isinstance(listed, list | tuple) and all(isinstance(case, Mapping) for case in listed)
-        self._must(fits, member, f"{member} is {_short(listed)}; it must be a list of dicts of axes")
+        self._must(fits, member, f"{member} is {short(listed)}; it must be a list of dicts of axes")
         for case in listed:
             for axis, value in case.items():
                 why = case_axes.mistake(str(axis), value)
-                self._must(why is None, member, f"{_short(dict(case))}: {why}")
+                self._must(why is None, member, f"{short(dict(case))}: {why}")
         return [dict(case) for case in listed]
 
     def _axes(self, axes: Mapping[str, Any]) -> CaseAxes:
@@ -158,11 +158,11 @@ class _Reader:
     def case(self, axes: Mapping[str, Any]) -> CaseFacts:
         case = self._axes(axes)
         id_ = case_axes.case_id(case)
-        self._must(bool(id_), "cases", f"{_short(dict(axes))} has no axis that an id could be made of")
+        self._must(bool(id_), "cases", f"{short(dict(axes))} has no axis that an id could be made of")
         tolerance = self._asked("tolerance", lambda: self.kernel.tolerance(case))
         numbers = tolerance if isinstance(tolerance, tuple | list) else ()
         pair = len(numbers) == 2 and all(_is_real(one) and one >= 0 for one in numbers)
-        text = f"tolerance() gave {_short(tolerance)}; it must give (atol, rtol) or None"
+        text = f"tolerance() gave {short(tolerance)}; it must give (atol, rtol) or None"
         self._must(pair or tolerance is None, "tolerance", text)
         moved = self._asked("bytes", lambda: self.kernel.bytes(case))
         if moved is None:  # inputs and outputs once each; None where their shapes cannot be known without torch
@@ -187,17 +187,17 @@ class _Reader:
         inputs = self._shapes_of("inputs", lambda: self._inputs(case))
         if inputs is None:
             return None
-        text = f"inputs() gave {_short(inputs)}; it must give a dict of named inputs"
+        text = f"inputs() gave {short(inputs)}; it must give a dict of named inputs"
         self._must(isinstance(inputs, Mapping), "inputs", text)
         tensors = list(_tensors(inputs.values()))
         said = None if None in tensors else self._shapes_of("outputs", lambda: self._outputs(case, inputs))
         if said is None:
             return None
-        text = f"outputs() gave {_short(said)}; write Output(M, N), or a dict of them"
-        self._must(isinstance(said, Output | Mapping), "outputs", text)
-        for name, output in by_name(said).items():
-            text = f"outputs() gave {_short(output)} for {name}; write Output(M, N)"
-            self._must(isinstance(output, Output), "outputs", text)
+        try:
+            outputs = by_name(said)
+        except UsageError as error:
+            raise self.mistake("outputs", str(error)) from None
+        for name, output in outputs.items():
             if name not in self._names("in_place"):
                 shaped = partial(ShapeDraw(case_axes.dtype(case)), *output.shape, dtype=output.dtype)
                 tensors.append(self._shapes_of("outputs", shaped))
@@ -223,7 +223,7 @@ class _Reader:
         said = self._asked("tile", lambda: self.kernel.tile(**asked))
         wanted = {"shared_bytes", "threads", "registers"}
         fits = isinstance(said, str) or (isinstance(said, Mapping) and set(said) == wanted)
-        self._must(fits, "tile", f"tile() gave {_short(said)}; it must give {', '.join(sorted(wanted))}")
+        self._must(fits, "tile", f"tile() gave {short(said)}; it must give {', '.join(sorted(wanted))}")
         return said
 
     # Fuzz -------------------------------------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ class _Reader:
             for name, values in given.items():
                 listed = values if isinstance(values, tuple | list) else [values]
                 wrong = next((one for one in listed if not isinstance(one, float) or isfinite(one)), None)
-                text = f"nonfinite() gives {_short(wrong)} for {name}; give nan, inf, -inf"
+                text = f"nonfinite() gives {short(wrong)} for {name}; give nan, inf, -inf"
                 self._must(wrong is None, "nonfinite", text)
             found |= dict.fromkeys(map(str, given))
         return tuple(found)
@@ -356,21 +356,21 @@ class _Reader:
             raise self.mistake(member, text)
 
     def _mapping(self, member: str, given: Any) -> Mapping[str, Any]:
-        self._must(isinstance(given, Mapping), member, f"{member} has {_short(given)} where a dict must stand")
+        self._must(isinstance(given, Mapping), member, f"{member} has {short(given)} where a dict must stand")
         return cast(Mapping[str, Any], given)
 
     def _word(self, member: str, given: Any) -> str:
-        self._must(isinstance(given, str), member, f"{member} has {_short(given)} where a string must stand")
+        self._must(isinstance(given, str), member, f"{member} has {short(given)} where a string must stand")
         return cast(str, given)
 
     def _names(self, member: str) -> tuple[str, ...]:
         given = getattr(self.kernel, member)
         fits = isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)
-        self._must(fits, member, f"{member} is {_short(given)}; it must be a list of names")
+        self._must(fits, member, f"{member} is {short(given)}; it must be a list of names")
         return tuple(given)
 
     def _number(self, member: str, given: Any) -> float | None:
-        text = f"{member}() gave {_short(given)}; it must give a number that is not negative"
+        text = f"{member}() gave {short(given)}; it must give a number that is not negative"
         self._must(given is None or (_is_real(given) and given >= 0), member, text)
         return None if given is None else float(given)
 
@@ -413,11 +413,6 @@ def _tensors(values: Any) -> Iterator[Shaped | None]:
 
 def _twice(names: Sequence[str]) -> str | None:
     return next((name for name in names if names.count(name) > 1), None)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _is_real(value: Any) -> bool:

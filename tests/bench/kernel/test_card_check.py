@@ -85,6 +85,11 @@ BROKEN = {
     "a case beyond every GPU": (("M=400, N=8", "M=2**20, N=2**20"), "cases", "and no GPU has more than 288 GiB: make"),
     "a case beyond this machine": (("M=40, N=8", "M=2**24, N=2**24"), "cpu_cases", "and this machine has"),
     "another shape": ((LAST, "return (x + bias)[1:]"), "oracle", "oracle() gives [3, 8] for out; outputs() s"),
+    "what is no output": (("Output(*x.shape)", "[4, 8]"), "outputs", "outputs() gave [4, 8]; write Output(M, N), or"),
+    "what is no output, by torch": (
+        ("return Output(*x.shape)", "import torch; return [int(torch.tensor(4)), 8]"),
+        "outputs", "outputs() gave [4, 8]; write Output(M, N), or a dict of them",
+    ),
     "an oracle that raises": ((LAST, "return x + bias.nothing"), "oracle", "AttributeError: 'Tensor'"),
     "an axis that is not independent": ((LAST, "return x - x.mean(0, keepdim=True) + bias"), "independent",
                                         "a part of out that is computed alone is not that part of the whole"),
