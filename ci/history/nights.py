@@ -417,18 +417,18 @@ def _halves(low: int, high: int) -> Iterator[int]:
 
 def _shows(change: Change, own: Sequence[PairMeasured], known: KnownSpread | None) -> bool | None:
     """Whether these hold most of the change; None where that is not certain."""
-    low, high = _share(change, own, known)
-    return True if low > 0.5 else False if high < 0.5 else None
+    low, high, whole = _held(change, own, known)
+    return True if low > whole / 2 else False if high < whole / 2 else None
 
 
 def _shows_part(change: Change, own: Sequence[PairMeasured], known: KnownSpread | None) -> bool:
     """Whether these are certain to hold some of the change, and not all of it."""
-    low, high = _share(change, own, known)
-    return low > 0 and high < 1
+    low, high, whole = _held(change, own, known)
+    return low > 0 and high < whole
 
 
-def _share(change: Change, own: Sequence[PairMeasured], known: KnownSpread | None) -> tuple[float, float]:
-    """How much of the change these hold, at least and at most."""
+def _held(change: Change, own: Sequence[PairMeasured], known: KnownSpread | None) -> tuple[float, float, float]:
+    """What these hold of the change, at least and at most, and all of it: log ratios in its direction."""
     pooled, whole = together(own, known), math.log1p(change.change_pct / 100)
-    reach = pooled.half_width(CONFIRM_P) / abs(whole)
-    return pooled.change / whole - reach, pooled.change / whole + reach
+    along, reach = math.copysign(1.0, whole) * pooled.change, pooled.half_width(CONFIRM_P)
+    return along - reach, along + reach, abs(whole)
