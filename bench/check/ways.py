@@ -53,7 +53,8 @@ REPEATS = 1600
 REPEAT_S = 2.0
 """Its calls end after this long."""
 LATE_CYCLES = 20_000_000
-"""For which a stream waits before its inputs arrive: about 10 ms."""
+"""For which a stream waits before its inputs arrive: about …"""
+LATE_MS = 10.0
 AT_ONCE = 8
 """Calls on each of two streams."""
 THREAD_CALLS = 100
@@ -273,10 +274,14 @@ def graph(subject: Subject, trial: Trial) -> TrialOutcome:
 
 
 def two_streams(subject: Subject, trial: Trial) -> TrialOutcome:
-    """Memory that calls share, such as a workspace, holds what the other stream's call wrote."""
+    """Memory that calls share, such as a workspace, holds what the other stream's call wrote.
+
+    The second stream falls back by a part of a call with each call: in step, calls could miss each other's every use.
+    """
     sides = [[examine.prepared(subject, drawn(subject, trial, seed)) for _ in range(AT_ONCE)] for seed in (0, 1)]
     rights = [side[0].right() for side in sides]
     examine.called(sides[0][0])  # the first call loads the kernel
+    apart = _cycles(sides[0][1]) // AT_ONCE
     streams = [torch.cuda.Stream() for _ in sides]  # type: ignore[no-untyped-call]
     for cycles in (LATE_CYCLES, 4 * LATE_CYCLES, 16 * LATE_CYCLES):
         for ready in chain.from_iterable(sides):
@@ -292,6 +297,8 @@ def two_streams(subject: Subject, trial: Trial) -> TrialOutcome:
             for at in range(AT_ONCE):
                 for side, right, one in zip(sides, rights, streams, strict=True):
                     with torch.cuda.stream(one):
+                        if one is streams[1]:
+                            torch.cuda._sleep(apart)  # type: ignore[no-untyped-call]
                         returned.append((side[at], right, side[at].call()))
             late = begun.query()  # the first calls on a stream also wait for memory
             torch.cuda.synchronize()
@@ -299,6 +306,18 @@ def two_streams(subject: Subject, trial: Trial) -> TrialOutcome:
             break
     worst = examine.worst(ready.compared(ready.made(result), right) for ready, right, result in returned)
     return _judged("with calls on two streams at once", worst, rights[0])
+
+
+def _cycles(ready: ReadyCall) -> int:
+    """What a call takes on the device, about, as `torch.cuda._sleep` counts."""
+    begun, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+    with examine.calling(ready.subject):
+        torch.cuda._sleep(LATE_CYCLES)  # type: ignore[no-untyped-call]
+        begun.record()
+        ready.call()
+        ended.record()
+        torch.cuda.synchronize()
+    return int(begun.elapsed_time(ended) / LATE_MS * LATE_CYCLES)
 
 
 # Huge tensors ---------------------------------------------------------------------------------------------------------
