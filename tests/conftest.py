@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -256,7 +257,8 @@ def ends_with(capsys: pytest.CaptureFixture[str]) -> EndsWith:
 @pytest.fixture
 def reports_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Profiler reports are read in this process, where the second takes a hundredth of the first."""
-    monkeypatch.setattr(ncu_reader, "apart", lambda path: ncu_reader.launches(str(path)))
+    monkeypatch.setattr(ncu_reader, "waiting", MagicMock)
+    monkeypatch.setattr(ncu_reader, "apart", lambda path, _: ncu_reader.launches(str(path)))
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from kernelgate.bench.core.errors import KernelgateError, one_line
 from kernelgate.bench.explain.metrics import METRICS
 from kernelgate.bench.record import MAX_HOT_INSTRUCTIONS, MAX_HOT_LINES, MAX_HOT_TEXT, HotInstruction, HotLine, HotSpots
 from kernelgate.bench.system import isolation
-from kernelgate.bench.system.worker import Message, WorkerError, WorkerFailedError, WorkerProcess
+from kernelgate.bench.system.worker import ImportAhead, Message, WorkerError, WorkerFailedError, WorkerProcess
 
 T = TypeVar("T")
 
@@ -78,23 +78,40 @@ def is_report(path: Path) -> bool:
 
 def read(path: Path) -> tuple[ProfiledKernel, ...]:
     """The launches in the report, in its order. Raises KernelgateError where it is no whole report, or holds none."""
+    with waiting() as reader:
+        ask(path, reader)
+        return answer(path, reader)
+
+
+def waiting() -> WorkerProcess:
+    """A process that reads one report: over a damaged one NVIDIA's library may end the process that it is in."""
+    reader = WorkerProcess(f"{__name__}:launches_of", apart=isolation.of_sources())
+    reader.send(ImportAhead(ahead=("ncu_report",)))
+    return reader
+
+
+def ask(path: Path, reader: WorkerProcess) -> None:
+    """Raises KernelgateError where the file is no report."""
     if not is_report(path):
         raise KernelgateError(f"{path}: is not an Nsight Compute report; make one with: ncu -o REPORT COMMAND")
-    kernels = apart(path)
+    reader.send(ReportFile(path=path.absolute()))
+
+
+def answer(path: Path, reader: WorkerProcess) -> tuple[ProfiledKernel, ...]:
+    """The launches, once they are read. Raises KernelgateError as `read` does."""
+    kernels = apart(path, reader)
     if not kernels:
         raise KernelgateError(f"{path}: contains no kernel: the file is truncated or damaged, or nothing was profiled")
     return kernels
 
 
-def apart(path: Path) -> tuple[ProfiledKernel, ...]:
-    """The launches, read in a process of its own: over a damaged report NVIDIA's library may end the one it is in."""
-    with WorkerProcess(f"{__name__}:launches_of", apart=isolation.of_sources()) as reader:
-        try:
-            return reader.ask(ReportFile(path=path.absolute()), ReportLaunches, PATIENCE_S).kernels
-        except WorkerFailedError as error:
-            raise KernelgateError(f"{path}: {plain(str(error))}") from None
-        except WorkerError as error:
-            raise KernelgateError(f"{path}: cannot be read as a report: {plain(str(error))}") from None
+def apart(path: Path, reader: WorkerProcess) -> tuple[ProfiledKernel, ...]:
+    try:
+        return reader.receive(ReportLaunches, PATIENCE_S).kernels
+    except WorkerFailedError as error:
+        raise KernelgateError(f"{path}: {plain(str(error))}") from None
+    except WorkerError as error:
+        raise KernelgateError(f"{path}: cannot be read as a report: {plain(str(error))}") from None
 
 
 class ReportFile(Message):

@@ -13,8 +13,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Final, Literal
@@ -28,10 +27,11 @@ from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.kernel import triton_build, watched_call
 from kernelgate.bench.kernel.cards import ChosenCase
-from kernelgate.bench.kernel.watched_call import AHEAD, WarmProcesses, WatchedCall, Watching
+from kernelgate.bench.kernel.watched_call import AHEAD, DONE, WarmProcesses, WatchedCall, Watching
 from kernelgate.bench.record import MAX_HOT_TEXT, HotSpots, Note, Profile, RunRecord, Side, with_costs
-from kernelgate.bench.system import cuda_tools, lock, progress, supervise
+from kernelgate.bench.system import cuda_tools, lock, progress
 from kernelgate.bench.system.supervise import Running, TimeLimits
+from kernelgate.bench.system.worker import WorkerProcess
 
 PERMISSION = (
     "the driver lets only root read the GPU's counters (ERR_NVGPUCTRPERM): run as root or with CAP_SYS_ADMIN, or put "
@@ -45,8 +45,6 @@ MAX_NAME = 200
 """Characters of a kernel's name that the record keeps."""
 TIMEOUT_S: Final = 120.0
 """Per side. A profiler that takes longer is terminated, and the run continues without it."""
-READ_AT_ONCE = 4
-"""Reports. Each takes a second, most of it to start a process."""
 _PASSES = re.compile(r"(\d+) pass(?:es)?$")
 
 
@@ -162,61 +160,96 @@ def profiled(profiler: Profiler) -> ProfilingResult:
     """Makes the profiles, one after the other; their reports are in `options.out`."""
     if profiler.processes is None:
         return ProfilingResult((), (profiler.refusal,))
-    made: list[ProfilingJob] = []
-    failures: list[str] = []
-    with lock.device(profiler.options.uuid), progress.track("profile", len(profiler.jobs)) as advance:
-        for at, job in enumerate(profiler.jobs):
-            try:
-                make_report(profiler.processes.go(at), job, profiler.options)
-                made.append(job)
-            except KernelgateError as error:
-                failures.append(_no_profile(job, error))
-            except OSError as error:
-                failures.append(f"no profile of {job.where}: ncu cannot be started: {error.strerror}")
-            advance(job.where)
-    read = supervise.side_by_side([partial(_read, job, profiler.options) for job in made], READ_AT_ONCE)
-    profiles = tuple(one for one in read if isinstance(one, Profile))
-    failures += [one for one in read if isinstance(one, str)]
-    return ProfilingResult(profiles, tuple(dict.fromkeys(failures)))
+    making: list[Making] = []
+    with lock.device(profiler.options.uuid), ExitStack() as stack:
+        with progress.track("profile", len(profiler.jobs)) as advance:
+            for at, job in enumerate(profiler.jobs):
+                making.append(Making(job, profiler.options, stack.enter_context(ncu_reader.waiting())))
+                making[-1].start(profiler.processes, at)
+                for before in making[-2:-1]:
+                    before.finish()
+                making[-1].wait_for_call()
+                advance(job.where)
+        for last in making[-1:]:
+            last.finish()
+        made = [one.profile() for one in making]
+    failures = dict.fromkeys(one for one in made if isinstance(one, str))
+    return ProfilingResult(tuple(one for one in made if isinstance(one, Profile)), tuple(failures))
 
 
-def make_report(running: Running, job: ProfilingJob, options: Options) -> None:
-    """Lets ncu write one side's report. Raises KernelgateError saying what kept it from that."""
-    lines: list[str] = []
-    start = time.monotonic()
-    try:
-        code = running.follow(
-            TimeLimits(silence_s=30.0, total_s=options.timeout_s),
-            lines.append,
-            lambda seconds: progress.say(f"ncu has printed nothing for {seconds:.0f} s"),
-        )
-    except TimeoutError as error:
-        raise KernelgateError(f"ncu was ended after {options.timeout_s:.0f} s; it had not finished; {error}") from None
-    reason = failure(lines, code, job.pattern(options))
-    if reason is not None:
-        raise KernelgateError(reason)
-    if not job.report(options).exists():
-        raise KernelgateError(f"ncu ended with {code} and wrote no report; its last words: {last_words(lines)}")
-    passes = next((found[1] for line in lines if (found := _PASSES.search(line))), "?")
-    progress.say(f"profiled {job.where}: {passes} passes, {time.monotonic() - start:.1f} s")
+@dataclass
+class Making:
+    """One side's profile, step by step. While ncu writes the report of a call, the next side is called; while that one
+    is profiled, the report is read. Nothing follows a step that failed."""
+
+    job: ProfilingJob
+    options: Options
+    reader: WorkerProcess
+    running: Running | None = None
+    lines: list[str] = field(default_factory=list)
+    """That ncu printed."""
+    failed: str | None = None
+
+    def start(self, processes: WarmProcesses, at: int) -> None:
+        try:
+            self.running = processes.go(at)
+        except OSError as error:
+            self.failed = f"ncu cannot be started: {error.strerror}"
+
+    def wait_for_call(self) -> None:
+        """Until ncu has profiled it, or ended."""
+        begun = time.monotonic()
+        self._follow(DONE)
+        passes = next((found[1] for line in self.lines if (found := _PASSES.search(line))), "?")
+        progress.say(f"profiled {self.job.where}: {passes} passes, {time.monotonic() - begun:.1f} s")
+
+    def finish(self) -> None:
+        """Waits for the report, which is then read."""
+        self._follow(None)
+        with self._noting_failure():
+            if self.running and not self.failed:
+                code, report = self.running.process.wait(), self.job.report(self.options)
+                self.failed = failure(self.lines, code, self.job.pattern(self.options))
+                if not self.failed and not report.exists():
+                    last = last_words(self.lines)
+                    self.failed = f"ncu ended with {code} and wrote no report; its last words: {last}"
+                if not self.failed:
+                    ncu_reader.ask(report, self.reader)
+
+    def profile(self) -> Profile | str:
+        """What the report says, or why there is none."""
+        with self._noting_failure():
+            if not self.failed:
+                return profile_of(self.job, self.options, self.reader)
+        return f"no profile of {self.job.where}: {self.failed}"
+
+    def _follow(self, line: str | None) -> None:
+        seconds, quiet = self.options.timeout_s, "ncu has printed nothing for"
+        if self.running is None or self.failed:
+            return
+        try:
+            self.running.follow_until(
+                line,
+                TimeLimits(silence_s=30.0, total_s=seconds),
+                self.lines.append,
+                lambda silence_s: progress.say(f"{quiet} {silence_s:.0f} s"),
+            )
+        except TimeoutError as error:
+            self.failed = f"ncu was ended after {seconds:.0f} s; it had not finished; {error}"
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except KernelgateError as error:
+            self.failed = str(error)
 
 
-def _no_profile(job: ProfilingJob, error: KernelgateError) -> str:
-    return f"no profile of {job.where}: {error}"
-
-
-def _read(job: ProfilingJob, options: Options) -> Profile | str:
-    """What the side's report says, or why it says nothing."""
-    try:
-        return profile_of(job, options)
-    except KernelgateError as error:
-        return _no_profile(job, error)
-
-
-def profile_of(job: ProfilingJob, options: Options) -> Profile:
-    """One side's profile, by its report. Raises KernelgateError where that is none, or not about the library."""
+def profile_of(job: ProfilingJob, options: Options, reader: WorkerProcess) -> Profile:
+    """One side's profile, by its report, which `reader` reads. Raises KernelgateError where that is none, or not about
+    the library."""
     report, pattern = job.report(options), job.pattern(options)
-    of_side = of_call(ncu_reader.read(report), pattern or job.own, whole=pattern is None)
+    of_side = of_call(ncu_reader.answer(report, reader), pattern or job.own, whole=pattern is None)
     if of_side is None:
         text = f"none of the first {MAX_KERNELS} kernels of a call is the library's own: name some by --kernel"
         raise KernelgateError(text)

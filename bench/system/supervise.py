@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -45,18 +45,31 @@ class Running:
     pipe: io.FileIO
     """Its output, errors included."""
 
+    rest: bytearray = field(default_factory=bytearray)
+    """Of its output: the line that has not ended yet."""
+
     def follow(self, limits: TimeLimits, on_line: Callable[[str], None], on_silence: Callable[[float], None]) -> int:
         """Its exit code; `on_line` gets each line of its output as it comes. Time counts from this call on.
 
         Past the limit it is ended, and TimeoutError says what it said last: "last line: …" or "it printed nothing".
         """
+        self.follow_until(None, limits, on_line, on_silence)
+        return self.process.wait()
+
+    def follow_until(
+        self,
+        wanted: str | None,
+        limits: TimeLimits,
+        on_line: Callable[[str], None],
+        on_silence: Callable[[float], None],
+    ) -> None:
+        """As `follow`, but no further than to this line, where it prints it."""
         start = heard = warned = time.monotonic()
-        rest = b""
         last = ""
         while True:
             now = time.monotonic()
             if now - start >= limits.total_s:
-                last = rest.decode(errors="replace").strip() or last
+                last = self.rest.decode(errors="replace").strip() or last
                 orphans.end_session(self.process.pid)
                 raise TimeoutError(f"last line: {last[:MAX_LAST]}" if last else "it printed nothing")
             if now - warned >= limits.silence_s:
@@ -67,16 +80,17 @@ class Running:
                 continue
             chunk = self.pipe.read(1 << 16)
             heard = warned = time.monotonic()
-            *lines, rest = (rest + chunk).split(b"\n")
+            *lines, rest = bytes(self.rest + chunk).split(b"\n")
             if rest and (not chunk or len(rest) > MAX_LINE):
                 lines.append(rest)
                 rest = b""
-            for line in lines:
-                text = line.decode(errors="replace").rstrip("\r")
+            self.rest[:] = rest
+            texts = [line.decode(errors="replace").rstrip("\r") for line in lines]
+            for text in texts:
                 last = text.strip() or last
                 on_line(text)
-            if not chunk:
-                return self.process.wait()
+            if not chunk or wanted in texts:
+                return
 
 
 @contextmanager

@@ -38,7 +38,7 @@ from kernelgate.bench.kernel.cards import CardFacts, ChosenCase
 from kernelgate.bench.measure import doctor
 from kernelgate.bench.measure.machine import Level, MachineCheck
 from kernelgate.bench.system import cuda_tools, environment, isolation, progress
-from kernelgate.bench.system.worker import WorkerPool
+from kernelgate.bench.system.worker import WorkerPool, WorkerProcess
 from kernelgate.bench.timing import canary, paired
 from kernelgate.bench.timing.process import Measuring
 from kernelgate.ci.commands import cli
@@ -210,7 +210,7 @@ def waiting(_: Sequence[watched_call.Watching], *_first: int) -> Iterator[watche
 def profiled(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: Options) -> nsight.ProfilingResult:
     """Nsight Compute is the only thing that is not run: each side's report is one that it wrote on another day."""
 
-    def side(job: nsight.ProfilingJob, options: Options) -> record.Profile:
+    def side(job: nsight.ProfilingJob, options: Options, _: WorkerProcess) -> record.Profile:
         card, case = job.chosen.card.name, job.chosen.case.id
         report = options.out / f"{card}.{case}.{job.side}.ncu-rep"
         changed = job.side == "head" and differ(libraries[card].base, libraries[card].head)
@@ -223,7 +223,8 @@ def profiled(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], option
             report=report.name,
         )
 
-    stand_in(nsight, "make_report", lambda *_: None)
+    stand_in(nsight.Making, "wait_for_call", lambda *_: None)
+    stand_in(nsight.Making, "finish", lambda *_: None)
     stand_in(nsight, "profile_of", side)
     return PROFILE(libraries, cases, options)
 

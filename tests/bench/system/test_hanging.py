@@ -80,7 +80,9 @@ def test_readers_of_machine_code_and_reports(
     monkeypatch.setattr(machine_code, "TIMEOUT_S", LIMIT_S)
     tool("c++filt")
     assert machine_code.demangled(["_Z1av"]) == {"_Z1av": "_Z1av"}
+    report = tmp_path / "a.ncu-rep"
+    report.write_bytes(ncu_reader.MAGIC)
     monkeypatch.setattr(ncu_reader, "PATIENCE_S", LIMIT_S)
     monkeypatch.setattr(sys, "executable", str(tool("python")))
     with pytest.raises(KernelgateError, match="did not answer for 1 s"):
-        ncu_reader.apart(tmp_path / "a.ncu-rep")
+        ncu_reader.read(report)
