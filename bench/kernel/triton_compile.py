@@ -16,8 +16,9 @@ import gc
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, chdir, nullcontext, suppress
 from functools import partial, wraps
 from importlib.machinery import ExtensionFileLoader
 from math import prod
@@ -25,6 +26,7 @@ from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy
 import torch
@@ -152,6 +154,18 @@ class _Asked:
     __getitem__ = __getattr__
 
 
+def compile_launcher(compiled: Any) -> None:
+    """What Triton needs the C compiler for before a first launch. Without a driver to link with, each process that
+    launches has to wait for that."""
+    from triton.backends.nvidia import driver
+
+    # The compiler writes the path of its source into the library, whose bytes shall be the same for every build.
+    here = patch.object(tempfile, "TemporaryDirectory", lambda: nullcontext("."))
+    with tempfile.TemporaryDirectory() as folder, chdir(folder), here, suppress(Exception):
+        driver.CudaUtils()
+        driver.CudaLauncher(compiled.src, compiled.metadata)
+
+
 class _Launches:
     """From when it is made, `kernel[grid](…)` compiles in this process."""
 
@@ -173,6 +187,8 @@ class _Launches:
             if compiled is None:
                 UNFORESEEN.add(kernel.__name__)
                 return None
+            if self._case.timed:
+                compile_launcher(compiled)
             entry = Path(next(iter(compiled.metadata_group.values()))).parent.name
             name = f"{kernel.__name__}[{self._config}]" if self._config else kernel.__name__
             of: dict[str, Any] = {"target": request.target, "case": self._case.id, "config": self._config}

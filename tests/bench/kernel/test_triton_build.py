@@ -388,3 +388,20 @@ def test_the_machine_code_that_each_case_launches_is_known(tmp_path: Path) -> No
 @pytest.mark.parametrize("way", ["by_value", "by_shape", "by_multiprocessors"])
 def test_what_depends_on_more_than_the_build_sees_is_not_known_from_there_on(tmp_path: Path, way: str) -> None:
     assert code(tmp_path, FOLLOWED, "scale", way, "square").keys() == {"scale"}
+
+
+def test_where_there_is_a_driver_what_the_c_compiler_makes_for_triton_comes_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each of a measurement's processes runs the compiler before its first launch."""
+    driver = tmp_path / "driver"
+    driver.mkdir()
+    subprocess.run(["gcc", "-shared", "-o", driver / "libcuda.so.1", "-x", "c", os.devnull], check=True)
+    made: dict[str, dict[str, bytes]] = {}
+    for name, place in {"with": driver, "again": driver, "without": tmp_path}.items():
+        monkeypatch.setenv("TRITON_LIBCUDA_PATH", str(place))
+        compiled(request(library(tmp_path / name), [case("plain.scale")]), "sm_90")
+        helpers = (tmp_path / name / "cache").glob("*/*.so")
+        made[name] = {path.name.partition(".")[0]: path.read_bytes() for path in helpers}
+    assert (list(made["with"]), made["without"]) == (["cuda_utils"], {})
+    assert made["with"] == made["again"], "the same bytes for every build"
