@@ -53,7 +53,7 @@ def init(names: tuple[str, ...], check: bool, tool: str) -> Answered:
     Finds TORCH_LIBRARY, RegisterOperators, PYBIND11_MODULE, exports of TVM-FFI, what launches a @triton.jit function,
     operators of tritonbench and KernelBot's task.yml. Sources are read and never run. Nothing that exists is
     overwritten. What the sources do not tell is marked OPEN in the card; `kernelgate cards` lists it until it is said.
-    Of many kernels only the named ones get cards.
+    Of many kernels, and where there are cards already, only the named ones get cards.
 
     Exit codes: 0 done, or with --check all is up to date, 1 with --check something is not, 2 no kernel found, 64 usage.
     """
@@ -63,8 +63,9 @@ def init(names: tuple[str, ...], check: bool, tool: str) -> Answered:
     repo = init_files.Repository(root, git.files(root), git.branch_name(root), tool)
     every = init_files.found(repo, _torch())
     kernels = [one for one in every if isinstance(one, FoundKernel)]
-    chosen = _chosen(kernels, names, repo)
-    wanted = init_files.files(repo, chosen)
+    begins = not any((root / CARDS).glob("[!_]*.py"))
+    chosen = _chosen(kernels, names, repo, begins or check)
+    wanted = init_files.files(repo, chosen, chosen if begins else kernels)
     stale = tuple(init_files.out_of_date(repo, chosen, wanted)) if check else ()
     made = {} if check else init_files.missing(repo, wanted)
     cards = {name: made.get(name) or repo.read(name) for name in wanted if name.startswith(CARDS)}
@@ -88,14 +89,16 @@ def _torch() -> str:
         return "2.11"
 
 
-def _chosen(kernels: Sequence[FoundKernel], names: Sequence[str], repo: init_files.Repository) -> list[FoundKernel]:
+def _chosen(
+    kernels: Sequence[FoundKernel], names: Sequence[str], repo: init_files.Repository, all_of_few: bool
+) -> list[FoundKernel]:
     """The named ones, or of few all; and those that have a card."""
     known = {one.name for one in kernels}
     if unknown := [name for name in names if name not in known]:
         close = [name for one in unknown for name in difflib.get_close_matches(one, known)] or sorted(known)
         listed = ", ".join(close[:MOST_SKIPPED]) or "none"
         raise UsageError(f"no kernel here is called {', '.join(unknown)}; of {len(known)} found: {listed}")
-    every = not names and len(kernels) <= MOST_CARDS
+    every = not names and all_of_few and len(kernels) <= MOST_CARDS
     return [one for one in kernels if every or one.name in names or init_files.card_of(one) in repo.names]
 
 
@@ -115,10 +118,10 @@ def _said(
     lines += ["written:", *(f"  {name}" for name in made)] if made else []
     kept = [name for name in wanted if name not in made]
     lines += [f"left as they are: {', '.join(kept)}"] if kept else []
-    if len(told.kernels) > MOST_CARDS and not names:
-        such = f"kernelgate init {told.kernels[0].name}"
-        lines.append(f"no card is written of so many: name those that matter, such as: {such}")
-    elif told.left:
+    if (others := [one.name for one in told.kernels if f"{CARDS}/{one.name}.py" not in wanted]) and not names:
+        of, such = counted(len(others), "kernel"), f"kernelgate init {others[0]}"
+        lines.append(f"no card is written of {of}: name those that matter, such as: {such}")
+    if told.left:
         lines += ["left to say:", *(f"  {one}" for one in told.left)]
         lines.append("then: kernelgate cards, and on a branch: kernelgate pr")
     return "\n".join(lines)

@@ -19,6 +19,8 @@ from kernelgate.ci.pipeline.native_kernels import split
 CALLER = Path(__file__).parent / "caller"
 """In a checkout a link to docs/caller: the workflows and the policy of a repository that starts."""
 WORKFLOWS, POLICY, IGNORE = ".github/workflows", ".ci/kernelgate.toml", ".gitignore"
+TEMPLATE = ".github/pull_request_template.md"
+"""In a checkout a link to its own lies beside this file."""
 RESULTS = "out/"
 USES = re.compile(r"kernelgate/kernelgate/(\.github/workflows/[\w-]+\.yml)@main( # zizmor:.*)?")
 GENERIC = frozenset({"backward", "bwd", "custom_kernel", "forward", "fwd", "kernel", "launch", "main", "plan", "run"})
@@ -71,15 +73,18 @@ def _renamed(every: Iterable[Finding]) -> Iterator[Finding]:
         yield replace(one, name=name if taken[name] == 1 else f"{name}_{taken[name]}")
 
 
-def files(repo: Repository, kernels: Sequence[FoundKernel]) -> dict[str, str]:
-    """All that a repository with these kernels needs, by path."""
-    if not kernels:
+def files(repo: Repository, chosen: Sequence[FoundKernel], found: Sequence[FoundKernel]) -> dict[str, str]:
+    """All that a repository needs, by path: cards of the chosen kernels, and the rest where there is one to measure."""
+    if not found:
         return {}
-    made = {card_of(one): "\n".join(card_lines(one)) + "\n" for one in kernels}
-    tops = sorted({pattern for one in kernels for name in one.build.sources for pattern in _pattern(name, repo)})
+    made = {card_of(one): "\n".join(card_lines(one)) + "\n" for one in chosen}
+    tops = sorted(
+        {pattern for one in chosen or found for name in one.build.sources for pattern in _pattern(name, repo)}
+    )
     for path in sorted(CALLER.glob("*.yml")):
         made[f"{WORKFLOWS}/{path.name}"] = _workflow(path.read_text(encoding="utf-8"), repo, tops)
     made[POLICY] = (CALLER / "kernelgate.toml").read_text(encoding="utf-8")
+    made[TEMPLATE] = (Path(__file__).parent / Path(TEMPLATE).name).read_text(encoding="utf-8")
     return made
 
 

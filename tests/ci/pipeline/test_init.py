@@ -436,6 +436,21 @@ def test_of_many_kernels_the_named_ones_get_cards(init: Any, tmp_path: Path, end
     assert "scale11" not in told, "only what was named"
 
 
+def test_where_there_are_cards_the_rest_is_written_and_no_card_but_those_named(
+    init: Any, tmp_path: Path, ends_with: EndsWith
+) -> None:
+    """A card by hand may call several of the operators that a binding defines."""
+    _, said = init({**NORMS, ".ci/kernels/norms.py": "mine"})
+    assert {".github/workflows/report.yml", ".github/pull_request_template.md"} <= {*said["written"]}
+    assert not [name for name in said["written"] if name.startswith(".ci/kernels")]
+    assert (
+        "no card is written of 2 kernels: name those that matter, such as: kernelgate init norm_"
+        in ends_with(0, "init").out
+    )
+    init(None, "norm_fwd")
+    assert {path.name for path in (tmp_path / ".ci/kernels").glob("*.py")} == {"norms.py", "norm_fwd.py"}
+
+
 def test_a_repository_without_kernels_is_told_so(init: Any, tmp_path: Path, ends_with: EndsWith) -> None:
     code, said = init({"README.md": "Words.", "odd.py": "triton, and no Python: ("})
     assert (code, said["kernels"], said["written"]) == (2, [], [])
