@@ -15,7 +15,7 @@ from kernelgate.bench.core import files
 from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import KernelgateError, RecordError, UsageError
 from kernelgate.bench.system import git, progress
-from kernelgate.ci.commands.options import OUTPUT_FOLDER, PATH, Answered, answers, json_option, shown, step_answer
+from kernelgate.ci.commands.options import OUTPUT_FOLDER, PATH, Answered, answers, json_option, shown
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.history import culprits as confirmed
@@ -206,7 +206,6 @@ def tonight_(places: Places) -> Answered:
 
 
 @history.command("next")
-@step_answer
 @click.pass_obj
 def next_(places: Places) -> None:
     """In a workflow: put out the comparison that this run is to make, of those that `history tonight` lists.

@@ -200,23 +200,6 @@ class GrowingRecord:
         return {self.path: record.to_json(self.last)} if self.path else {}
 
 
-def step_answer(step: Command) -> Command:
-    """Gives a step of a workflow its --json; its outputs and its exit code stay as they are."""
-    from kernelgate.ci.github import actions
-
-    @json_option(actions.StepAnswer, "Print one JSON object: the step's `outputs`, and what it `said`.")
-    @wraps(step)
-    def answered(*words: Any, as_json: bool, **options: Any) -> Any:
-        if not as_json:
-            return step(*words, **options)
-        with actions.answering() as found:
-            code = step(*words, **options)
-        click.echo(shown(found))
-        return code
-
-    return answered
-
-
 @dataclass(frozen=True)
 class AskedSides:
     """What options say of base and head; None leaves it to kernelgate."""

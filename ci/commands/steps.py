@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,16 +14,7 @@ from kernelgate.bench.build import library
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import Run
 from kernelgate.bench.system import progress
-from kernelgate.ci.commands.options import (
-    OUTPUT,
-    OUTPUT_FOLDER,
-    PATH,
-    Answered,
-    Command,
-    answers,
-    step_answer,
-    with_rules,
-)
+from kernelgate.ci.commands.options import OUTPUT, OUTPUT_FOLDER, PATH, Answered, answers, with_rules
 from kernelgate.ci.github import artifacts, baseline_pr, bisect, client, command, culprits, description, fetch, plan
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.assemble import Trusted
@@ -39,12 +29,7 @@ def step() -> None:
     """The steps of GitHub workflows: each reads its event, and writes the step's outputs and a log."""
 
 
-def workflow_step(name: str | None = None) -> Callable[[Command], click.Command]:
-    """Gives the group a step with --json."""
-    return lambda command: step.command(name)(step_answer(command))
-
-
-@workflow_step("fetch")
+@step.command("fetch")
 @click.option("--run-id", required=True, type=click.IntRange(min=1), help="The workflow run that measured.")
 @click.option("-o", "--output", required=True, type=OUTPUT_FOLDER, help="The folder to fill.")
 @click.option("--head-sha", help="The measured commit, if no pull request started the run, …")
@@ -87,7 +72,7 @@ def template(body: Path | None, rules: Policy) -> Answered:
     return Answered(told, lambda: description.tell(Step(), found), int(blocks))
 
 
-@workflow_step("plan")
+@step.command("plan")
 @with_rules(trusted_rules.rules)
 def plan_(rules: Policy) -> None:
     """What is this run to measure, and on which GPUs?
@@ -99,7 +84,7 @@ def plan_(rules: Policy) -> None:
     plan.announce(step, plan.plan(step, client.connect(step), rules.measure))
 
 
-@workflow_step("command")
+@step.command("command")
 @with_rules(trusted_rules.rules)
 def command_(rules: Policy) -> None:
     """Answer a comment such as `/kernelgate bench`, which may name cases.
@@ -111,7 +96,7 @@ def command_(rules: Policy) -> None:
     command.answer(step, client.connect(step), rules.measure)
 
 
-@workflow_step("accept")
+@step.command("accept")
 @click.option("--pull-request", required=True, type=click.IntRange(min=1), help="The comment's, …")
 @click.option("--head-sha", required=True, help="… the commit that was its head, …")
 @click.option("--base-sha", required=True, help="… and what that is compared with.")
@@ -133,7 +118,7 @@ def accept_(pull_request: int, head_sha: str, base_sha: str, output: Path, token
     step.output(accepted=str(done).lower(), records=str(records))
 
 
-@workflow_step()
+@step.command()
 @click.option("--record", "proposed", required=True, type=PATH, help="Of the default branch.")
 @click.option("--label", required=True, help="The GPU's label in the policy, such as l4.")
 @click.option("--force/--no-force", help="Even if the verdict is not improved.")
@@ -147,7 +132,7 @@ def baseline(proposed: Path, label: str, force: bool, rules: Policy) -> None:
     baseline_pr.refresh(client.connect(Step()), proposed, label, rules, force, past)
 
 
-@workflow_step("culprits")
+@step.command("culprits")
 @click.argument("folder", type=PATH)
 @with_rules()
 def culprits_(folder: Path, rules: Policy) -> None:
@@ -159,7 +144,7 @@ def culprits_(folder: Path, rules: Policy) -> None:
     culprits.put(client.connect(Step()), folder, rules)
 
 
-@workflow_step()
+@step.command()
 @click.option("--base-sha", help="The commit that is compared with, whose own libraries come first.")
 def reuse(base_sha: str | None) -> None:
     """Put what the default branch compiled into the build cache, so that a base is not compiled again.
@@ -177,7 +162,7 @@ def reuse(base_sha: str | None) -> None:
         step.log(f"{measured.take_over(found, step)} libraries of the default branch are in the cache")
 
 
-@workflow_step()
+@step.command()
 @click.option("-o", "--output", required=True, type=OUTPUT, help="The SQLite file to write.")
 def index(output: Path) -> None:
     """Fetch the history's index, as the newest run of the default branch left it.
@@ -194,7 +179,7 @@ def index(output: Path) -> None:
     step.output(file=str(output) if found else "")
 
 
-@workflow_step("measured")
+@step.command("measured")
 @click.option("--base-library", required=True, type=PATH, help="What the base was compiled to, …")
 @click.option("--head-library", required=True, type=PATH, help="… and the head.")
 @click.option("--gpu", required=True, help="The GPU's label in the policy.")
@@ -220,7 +205,7 @@ def measured_(base_library: Path, head_library: Path, gpu: str, output: Path) ->
     step.output(measured="true")
 
 
-@workflow_step("admit")
+@step.command("admit")
 @click.option("--head-sha", required=True, help="The commit whose library is about to be run.")
 def admit_(head_sha: str) -> None:
     """On the GPU runner: may this run measure this commit?
@@ -232,7 +217,7 @@ def admit_(head_sha: str) -> None:
     step.log(plan.admit(client.connect(step), step, head_sha))
 
 
-@workflow_step()
+@step.command()
 @click.option("--good", required=True, help="A commit, branch or tag, …")
 @click.option("--bad", default="", help="… and a later one. Default: the pull request's head, or the default branch's.")
 @click.option("--case", default="", help="As `kernelgate cards` lists them.")
@@ -250,7 +235,7 @@ def ends(number: int | None, rules: Policy, **asked: Any) -> None:
     step.output(good=first, bad=last, gpu=runner.label, target=runner.target)
 
 
-@workflow_step()
+@step.command()
 @click.option("--from", "folder", required=True, type=PATH, help="What the search left behind.")
 @click.option("--good", required=True, help="The commit after which was searched, …")
 @click.option("--bad", required=True, help="… up to this one, both in full.")
@@ -263,7 +248,7 @@ def bisected(folder: Path, good: str, bad: str, case: str, kind: SearchKind, num
     bot = client.connect(Step())
     text = bisect.text_of(bot, folder, bisect.BisectRequest(good, bad, case, kind))
     if not post:
-        bot.step.show(text)
+        click.echo(text)
     elif number is None:
         bot.step.summary(text)
     else:

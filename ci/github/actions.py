@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,26 +21,6 @@ from kernelgate.ci.document.escape import visible
 
 MAX_SUMMARY = 1024 * 1024
 """Bytes that one step may put into the job summary."""
-
-
-class StepAnswer(BaseModel):
-    outputs: dict[str, str]
-    """What later steps read, also where GITHUB_OUTPUT has it."""
-    said: list[str]
-    """What the step printed, in its order: lines of the log, or the text that was asked for."""
-
-
-_ANSWER: ContextVar[StepAnswer | None] = ContextVar("answer", default=None)
-
-
-@contextmanager
-def answering() -> Iterator[StepAnswer]:
-    """Until the block ends, steps put what they would print into the answer; lines of the log go to stderr, too."""
-    token = _ANSWER.set(answer := StepAnswer(outputs={}, said=[]))
-    try:
-        yield answer
-    finally:
-        _ANSWER.reset(token)
 
 
 Number = Annotated[int, Field(gt=0, lt=1 << 53, strict=True)]
@@ -156,13 +134,10 @@ class Step:
         for name, value in values.items():
             if len(value.splitlines()) > 1 or value.endswith(("\n", "\r")):
                 raise UsageError(f"output {name}: a value with line breaks cannot be an output")
-        file_name, answer = self.environment.get("GITHUB_OUTPUT"), _ANSWER.get()
-        if answer is not None:
-            answer.outputs.update(values)
         lines = "".join(f"{name}={value}\n" for name, value in values.items())
-        if file_name:
+        if file_name := self.environment.get("GITHUB_OUTPUT"):
             files.append(Path(file_name), lines.encode())
-        elif answer is None:
+        else:
             click.echo(lines, nl=False)
 
     def summary(self, markdown: str) -> None:
@@ -177,29 +152,15 @@ class Step:
 
     def log(self, text: str) -> None:
         """One line that says what was done, without the token and without power over the runner."""
-        line = self.harmless(text)
-        _print(f"kernelgate: {line}", line)
+        click.echo(f"kernelgate: {self.harmless(text)}")
 
     def warn(self, text: str) -> None:
         line = self.harmless(text)
         command = f"::warning title=kernelgate::{line.replace('%', '%25')}"
-        _print(command if self.in_workflow else f"kernelgate: {line}", line)
-
-    def show(self, text: str) -> None:
-        if (answer := _ANSWER.get()) is None:
-            click.echo(text)
-        else:
-            answer.said.append(text)
+        click.echo(command if self.in_workflow else f"kernelgate: {line}")
 
     def harmless(self, text: str) -> str:
         line = visible(text, most=2000)
         if self.token:
             line = line.replace(self.token, "***")
         return line.replace("##[", "## [").replace("::", ": :")
-
-
-def _print(line: str, said: str) -> None:
-    answer = _ANSWER.get()
-    if answer is not None:
-        answer.said.append(said)
-    click.echo(line, err=answer is not None)

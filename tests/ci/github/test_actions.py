@@ -9,10 +9,9 @@ import pytest
 
 from kernelgate.bench.core.errors import CardError, KernelgateError, NoDeviceError, NoKernelError, UsageError
 from kernelgate.ci.commands.cli import run as kernelgate
-from kernelgate.ci.github import actions, artifacts, client, untrusted_artifact
+from kernelgate.ci.github import actions, untrusted_artifact
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.untrusted_artifact import checked_failure
-from tests.ci.answered import validated
 
 
 @pytest.mark.parametrize("value", ["a\nb=1", "a\rb", "a\u2028b", "a\n"])
@@ -21,34 +20,6 @@ def test_an_output_cannot_bring_another(tmp_path: Path, value: str) -> None:
     with pytest.raises(UsageError, match="line breaks"):
         step.output(name=value)
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("in_file", [False, True])
-def test_with_json_a_step_answers_with_one_object(
-    in_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What later steps read is written all the same, and the runner's commands reach it through standard error."""
-
-    def fetch(*_: object) -> bool:
-        Step({"GITHUB_ACTIONS": "true"}).warn("50% is\nleft")
-        return True
-
-    monkeypatch.setattr(artifacts, "fetch_index", fetch)
-    monkeypatch.setattr(client, "connect", lambda _: None)
-    monkeypatch.delenv("GITHUB_OUTPUT", raising=False)
-    if in_file:
-        monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "out"))
-
-    assert kernelgate(["step", "index", "-o", "x.sqlite", "--json"]) == 0
-
-    said = capsys.readouterr()
-    assert validated("step index", said.out) == {"outputs": {"file": "x.sqlite"}, "said": ["50% is left"]}
-    assert said.err == "::warning title=kernelgate::50%25 is left\n"
-    if in_file:
-        assert (tmp_path / "out").read_text() == "file=x.sqlite\n"
-
-    kernelgate(["step", "index", "-o", "x.sqlite"])  # without it, steps print as ever
-    assert capsys.readouterr().out.startswith("::warning title=kernelgate::50%25 is left\n")
 
 
 @pytest.mark.parametrize(
