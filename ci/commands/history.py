@@ -222,23 +222,17 @@ def next_(places: Places) -> None:
 
 @history.command()
 @answers(facts.KnownCulprits, f"Print one object: `culprits` and `searches` ({page('history.md')}).")
-@click.option("-o", "--output", type=OUTPUT_FOLDER, help="A folder for that, and for the comparisons.")
+@click.option("-o", "--output", type=OUTPUT_FOLDER, help="A folder for that.")
 @click.pass_obj
 def culprits(places: Places, output: Path | None) -> Answered:
     """Show which commits made a case slower, as comparisons confirmed it, and what became of each since.
 
-    With -o, `culprits.json` and the record of each comparison are put there: what `kernelgate step culprits` posts.
+    With -o, `culprits.json` is put there: what `kernelgate step culprits` posts.
     """
     with database.reading(places.existing) as connection:
         found = confirmed.of_index(connection, nights.of_index(connection, Wanted()))
-    written: dict[Path, str | bytes] = {output / "culprits.json": shown(found) + "\n"} if output else {}
-    for name in {case.record for one in found.culprits for case in one.cases if output and case.record}:
-        try:
-            if output and (data := stores.get(places.store, "records", name)) is not None:
-                written[output / f"{name}.run.json"] = data
-        except KernelgateError as error:
-            progress.say(f"left out: {error}")
-    return Answered(found, confirmed.text(found), files=written)
+    files = {output / "culprits.json": shown(found) + "\n"} if output else {}
+    return Answered(found, confirmed.text(found), files=files)
 
 
 @history.command()

@@ -134,14 +134,13 @@ def baseline(proposed: Path, label: str, force: bool, rules: Policy) -> None:
 
 @step.command("culprits")
 @click.argument("folder", type=PATH)
-@with_rules()
-def culprits_(folder: Path, rules: Policy) -> None:
+def culprits_(folder: Path) -> None:
     """Keep one issue for each commit that made a case slower, as `history culprits -o FOLDER` has them.
 
     An issue is closed, with a comment, once that was fixed or accepted, and reopened if it comes back; one that a
     person closed or opened is left alone. Needs GITHUB_TOKEN.
     """
-    culprits.put(client.connect(Step()), folder, rules)
+    culprits.put(client.connect(Step()), folder)
 
 
 @step.command()

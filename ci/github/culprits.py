@@ -7,7 +7,6 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError, faults
 from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.document.escape import visible
@@ -16,10 +15,7 @@ from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError, patiently, until_done
 from kernelgate.ci.github.upsert import of_another_author, own, same_text
 from kernelgate.ci.history.facts import Culprit, KnownCulprits
-from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import links
-from kernelgate.ci.report.build import of_verdict
 from kernelgate.ci.report.links import Links
 
 LABELS = {"commit": "kernelgate: culprit", "drift": "kernelgate: drift"}
@@ -37,11 +33,11 @@ def read(folder: Path) -> tuple[Culprit, ...]:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def put(bot: Bot, folder: Path, rules: Policy) -> None:
+def put(bot: Bot, folder: Path) -> None:
     """Each culprit of this repository has one issue, which is open while a case of it is slower."""
     for culprit in read(folder):
         if culprit.repository in ("", bot.step.repository or ""):
-            done = _put(bot, culprit, comparison(culprit, folder, rules))
+            done = _put(bot, culprit)
             bot.step.log(f"{culprit.commit[:12]}: {done}")
 
 
@@ -49,7 +45,7 @@ def issue_line(subject: str, state: str) -> str:
     return f"<!-- kernelgate-{subject} state={state} -->"
 
 
-def _put(bot: Bot, culprit: Culprit, comparison: str) -> str:
+def _put(bot: Bot, culprit: Culprit) -> str:
     """There is one issue on the culprit, as it is wanted. None is begun for what is over, and nobody is assigned.
 
     It is found again by its label, too, never by GitHub's search, which lags. What its last line says of its state is
@@ -60,7 +56,7 @@ def _put(bot: Bot, culprit: Culprit, comparison: str) -> str:
     pull = next((one.number for one in pulls if one.merged_at), None)
     subject = f"{'culprit' if alone else 'drift'} commit={culprit.commit}"
     state = "open" if culprit.is_slower else "closed"
-    wanted = f"{body(culprit, pull, comparison, bot.step)}\n{issue_line(subject, state)}"
+    wanted = f"{body(culprit, pull, bot.step)}\n{issue_line(subject, state)}"
     last = re.compile(issue_line(re.escape(subject), "(open|closed)"))
     begun = False
 
@@ -74,10 +70,6 @@ def _put(bot: Bot, culprit: Culprit, comparison: str) -> str:
             begun = True
             return None
         issue, was = found[0][0], found[0][1][1]
-        if len(found) > 1:
-            # Two runs began one at the same time. Without its last line it is nobody's any more.
-            found[-1][0].edit(body=f"The same as #{issue.number}.", state="closed", state_reason="not_planned")
-            return None
         if issue.state != was:
             return f"issue {issue.number} is left alone: a person has {issue.state} it"
         if was == state and same_text(issue.body, wanted):
@@ -122,8 +114,8 @@ def title(culprit: Culprit) -> str:
     return f"{worst.named} is {by} slower{more}: {where}"
 
 
-def body(culprit: Culprit, pull: int | None, comparison_: str, step: Step) -> str:
-    """All but the last line. `comparison_`: Markdown of the report on both commits; empty where it is not at hand."""
+def body(culprit: Culprit, pull: int | None, step: Step) -> str:
+    """All but the last line."""
     cases = [word for case in culprit.worst_first[:MAX_ROWS] for word in ("--case", case.named)]
     bench = escape.shell("kernelgate", "bench", "--base", culprit.previous, "--head", culprit.commit, *cases)
     each = "each case" if len(culprit.cases) > 1 else "it"
@@ -131,9 +123,7 @@ def body(culprit: Culprit, pull: int | None, comparison_: str, step: Step) -> st
     what = Paragraph(_what(culprit, pull, Links(step.repository_url)))
     how_sure = Paragraph((Strong("How sure:"), f" {sure} Nights alone open no issue."))
     repeat = Paragraph((Strong("Repeat it"), " on such a GPU:")), Verbatim((bench, "kernelgate compare out/run.json"))
-    folded = f"<details><summary>The comparison</summary>\n\n{comparison_}\n\n</details>" if comparison_ else ""
-    last = render.blocks((*repeat, Paragraph((Strong("It closes"), CLOSES))))
-    return "\n\n".join(filter(None, (render.blocks((what, _table(culprit), how_sure)), folded, last)))
+    return render.blocks((what, _table(culprit), how_sure, *repeat, Paragraph((Strong("It closes"), CLOSES))))
 
 
 def news(culprit: Culprit, step: Step) -> str:
@@ -152,19 +142,6 @@ def news(culprit: Culprit, step: Step) -> str:
     for by in dict.fromkeys(case.by for case in culprit.cases if case.state == "accepted"):
         lines.append((Strong("Accepted"), f" {by}: ", *named("accepted", by), "."))
     return render.blocks(tuple(map(Paragraph, lines)))
-
-
-def comparison(culprit: Culprit, folder: Path, rules: Policy) -> str:
-    """The report on the comparison of the case that lost most, with the tables of a pull request's comment."""
-    name = next((case.record for case in culprit.worst_first if case.record), None)
-    path = folder / f"{name}.run.json"
-    if name is None or not path.exists():
-        return ""
-    compared = record.read(path)
-    made = of_verdict(compared, judge(compared, rules), rules).report
-    # Not its first line and its next step: they speak of a merge.
-    tables = [one for one in (made.cases, made.folded) if one is not None]
-    return render.blocks((Paragraph(made.summary), *tables))
 
 
 def _what(culprit: Culprit, pull: int | None, on_github: Links) -> Line:
