@@ -85,26 +85,6 @@ def cached(key: str, make: Callable[[Path], Manifest]) -> Library:
         return _read(entry) or _made(entry, make)
 
 
-def adopt(given: Library) -> Library:
-    """Puts a library that somebody trusted has compiled elsewhere into the cache, unless that has it."""
-
-    def copy(work: Path) -> Manifest:
-        work.mkdir(parents=True)
-        for part in PARTS[given.manifest.kind]:
-            source = given.folder / part
-            if source.is_file():
-                shutil.copyfile(source, work / part)
-            elif source.is_dir():
-                shutil.copytree(source, work / part)
-            else:  # an empty folder is carried by nobody
-                (work / part).mkdir()
-        return given.manifest.model_copy(update={"sha": None, "card_sha256": None})  # the cache knows contents alone
-
-    if not _KEY.fullmatch(given.manifest.key):
-        raise KernelgateError(f"{given.folder} has no key that a cache could find it by")
-    return replace(cached(given.manifest.key, copy), cached=True)
-
-
 def log_of(work: Path) -> Path:
     """Where what compilers print is kept, of the folder in which a library is made."""
     return work.parent.parent / LOGS / f"{work.name}.log"

@@ -144,24 +144,6 @@ def culprits_(folder: Path) -> None:
 
 
 @step.command()
-@click.option("--base-sha", help="The commit that is compared with, whose own libraries come first.")
-def reuse(base_sha: str | None) -> None:
-    """Put what the default branch compiled into the build cache, so that a base is not compiled again.
-
-    Only of runs that a push to the default branch or a schedule started. Whatever goes wrong is said: then everything
-    is compiled. Needs GITHUB_TOKEN.
-    """
-    step = Step()
-    with tempfile.TemporaryDirectory(prefix="kernelgate-") as folder:
-        try:
-            found = artifacts.fetch_libraries(client.connect(step), base_sha or None, Path(folder))
-        except GitHubError as error:
-            step.warn(f"what the default branch compiled cannot be fetched: {error}")
-            return
-        step.log(f"{measured.take_over(found, step)} libraries of the default branch are in the cache")
-
-
-@step.command()
 @click.option("-o", "--output", required=True, type=OUTPUT, help="The SQLite file to write.")
 def index(output: Path) -> None:
     """Fetch the history's index, as the newest run of the default branch left it.

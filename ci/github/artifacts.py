@@ -1,7 +1,7 @@
 """Takes in what runs left behind: of a measurement its records and failure notes, each checked and written anew; of the
-default branch's own runs compiled libraries and the history's index.
+default branch's own runs the history's index.
 
-A workflow's cache would not do for these: the author of a pull request decides what its runs save there. Of an artifact
+A workflow's cache would not do for that: the author of a pull request decides what its runs save there. Of an artifact
 GitHub says which run left it and what started that: a push to the default branch or a schedule runs its code alone.
 """
 
@@ -11,12 +11,11 @@ import hashlib
 import io
 import re
 import shutil
-import stat
 import tempfile
 import zipfile
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -43,14 +42,6 @@ MAX_LISTED = 2000
 
 EVENTS = ("push", "schedule")
 """Others run a stranger's code on the default branch, too: a comment, and a dispatch that names a pull request."""
-LIBRARIES = "kernelgate-library-head"
-LIBRARY_RUNS = 10
-"""Of each event that are looked at, the newest; beside those of the base's own commit."""
-MAX_TAKEN = 2
-"""Artifacts: a library is found by its contents, so the newest mostly has what did not change."""
-LIBRARIES_PACKED = 128 * 1024 * 1024
-LIBRARIES_UNPACKED = 512 * 1024 * 1024
-MAX_FILES = 20_000
 INDEX = "kernelgate-history-index"
 INDEX_FILE = "index.sqlite"
 MAGIC = b"SQLite format 3\0"
@@ -165,27 +156,13 @@ def _content(bot: Bot, one: Artifact, label: str, known: Run) -> tuple[int, RunR
 # What the default branch's own runs left -----------------------------------------------------------------------------
 
 
-def fetch_libraries(bot: Bot, base_sha: str | None, folder: Path) -> list[Path]:
-    """Folders of libraries below `folder`, each what a trusted run handed over. What cannot be used is said, and left.
-    `base_sha`: whose run comes first. Raises GitHubError where the API cannot be used."""
-    unpacked: list[Path] = []
-    for artifact in islice(_trusted(bot, LIBRARIES, LIBRARY_RUNS, base_sha), MAX_TAKEN):
-        into = folder / str(artifact.id)
-        try:
-            _unpack(download(bot, artifact, LIBRARIES_PACKED), into, MAX_FILES, LIBRARIES_UNPACKED)
-            unpacked.append(into)
-        except RefusedError as error:
-            bot.step.warn(f"what the default branch compiled is not used: {error}")
-    return unpacked
-
-
 def fetch_index(bot: Bot, into: Path) -> bool:
     """Puts the history's index into the file `into`; False where there is none that can be used, which is said.
 
     Of the newest trusted runs that left one: it holds what is in those before it, though its run may have begun
     earlier. Raises GitHubError where the API cannot be used.
     """
-    left = islice(_trusted(bot, INDEX, INDEX_RUNS), NEIGHBOURS)
+    left = islice(_trusted(bot), NEIGHBOURS)
     found = max(left, key=lambda artifact: artifact.id, default=None)
     if found is None:
         bot.step.log("no run of the default branch has left an index of the history")
@@ -194,10 +171,7 @@ def fetch_index(bot: Bot, into: Path) -> bool:
     with tempfile.TemporaryDirectory(dir=into.parent) as folder:
         file = Path(folder) / INDEX_FILE
         try:
-            _unpack(download(bot, found, INDEX_PACKED), Path(folder), 1, INDEX_UNPACKED)
-            with file.open("rb") if file.exists() else io.BytesIO() as opened:
-                if opened.read(len(MAGIC)) != MAGIC:
-                    raise RefusedError(f"its archive holds no {INDEX_FILE} that is a SQLite database")
+            _unpack(download(bot, found, INDEX_PACKED), file)
         except RefusedError as error:
             bot.step.warn(f"the history's index is not used: {error}")
             return False
@@ -205,43 +179,41 @@ def fetch_index(bot: Bot, into: Path) -> bool:
     return True
 
 
-def _trusted(bot: Bot, name: str, most: int, base_sha: str | None = None) -> Iterator[Artifact]:
-    """The newest artifact of this name of each trusted run: first those of `base_sha`, then the newest runs.
+def _trusted(bot: Bot) -> Iterator[Artifact]:
+    """The newest index of each trusted run, of the newest run first.
 
     All code that ran in such a run is the default branch's. A tag may have the branch's name, and a fork's branch, so
     the commit must be one of the default branch.
     """
     default = default_branch(bot)
-    own = _newest(bot, {"head_sha": base_sha}, most) if base_sha else []
-    others = [run for event in EVENTS for run in _newest(bot, {"branch": default, "event": event}, most)]
-    ordered = [*own, *sorted(others, key=lambda run: -run.id)]
-    for run in {run.id: run for run in ordered}.values():
+    for run in sorted((run for event in EVENTS for run in _newest(bot, default, event)), key=lambda run: -run.id):
         source = run.head_repository.full_name if run.head_repository is not None else None
         if (source, run.head_branch) != (bot.repository.full_name, default) or run.event not in EVENTS:
             continue
-        left = [one for one in listed_of(bot, run) if one.name == name and not one.expired]
+        left = [one for one in listed_of(bot, run) if one.name == INDEX and not one.expired]
         if left and merge_base(bot, default, run.head_sha) == run.head_sha:
             yield max(left, key=lambda one: one.id)
 
 
-def _newest(bot: Bot, query: dict[str, Any], most: int) -> list[WorkflowRun]:
+def _newest(bot: Bot, branch: str, event: str) -> list[WorkflowRun]:
     """The runs that GitHub finds, the newest first. Nothing says yet that they can be trusted."""
-    return patiently("runs", lambda: list(islice(bot.repository.get_workflow_runs(**query), most)), bot)
+    query: dict[str, Any] = {"branch": branch, "event": event}
+    return patiently("runs", lambda: list(islice(bot.repository.get_workflow_runs(**query), INDEX_RUNS)), bot)
 
 
-def _unpack(data: bytes, folder: Path, most_files: int, most_bytes: int) -> None:
+def _unpack(data: bytes, file: Path) -> None:
+    """Writes the one file that the archive holds. Raises RefusedError where that is no SQLite database."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = archive.infolist()
-            if len(entries) > most_files or sum(entry.file_size for entry in entries) > most_bytes:
-                raise RefusedError(f"its archive unpacks to more than {most_files} files or {most_bytes} bytes")
-            for entry in entries:
-                path = PurePosixPath(entry.orig_filename)
-                plain = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG) and not entry.is_dir()
-                if not plain or path.is_absolute() or ".." in path.parts or "\\" in str(path) or "\0" in str(path):
-                    raise RefusedError(f"its archive holds {visible(entry.orig_filename, 80)!r}")
-                (folder / path).parent.mkdir(parents=True, exist_ok=True)
-                with archive.open(entry) as packed, (folder / path).open("wb") as file:
-                    shutil.copyfileobj(packed, file)
+            if [entry.orig_filename for entry in entries] != [INDEX_FILE]:
+                raise RefusedError(f"its archive holds something else than {INDEX_FILE}")
+            if entries[0].file_size > INDEX_UNPACKED:
+                raise RefusedError(f"its archive unpacks to more than {INDEX_UNPACKED} bytes")
+            with archive.open(entries[0]) as packed, file.open("wb") as made:
+                shutil.copyfileobj(packed, made)
     except UNREADABLE as error:
         raise RefusedError(f"its archive cannot be read ({type(error).__name__})") from None
+    with file.open("rb") as opened:
+        if opened.read(len(MAGIC)) != MAGIC:
+            raise RefusedError(f"its archive holds no {INDEX_FILE} that is a SQLite database")

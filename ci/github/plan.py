@@ -42,7 +42,6 @@ class Plan:
     gpus: tuple[RunnerGpu, ...] = ()
     run: Run = field(default_factory=Run)
     """What is to be measured: commits and pull request. Without a base the head is measured alone."""
-    touches_judge: bool = False
     cases: tuple[str, ...] = ()
     set: str = "quick"
     pinned: str | None = None
@@ -51,7 +50,7 @@ class Plan:
 
 def gpu_outputs(gpus: Sequence[RunnerGpu]) -> dict[str, str]:
     """The GPUs as a workflow's matrix reads them; and what is compiled for, as TORCH_CUDA_ARCH_LIST has it."""
-    matrix = [{"label": gpu.label, "baseline": gpu.baseline or "", "shards": gpu.shards} for gpu in gpus]
+    matrix = [{"label": gpu.label, "shards": gpu.shards} for gpu in gpus]
     return {"gpus": json.dumps(matrix), "targets": ";".join(sorted({gpu.target for gpu in gpus}))}
 
 
@@ -89,8 +88,6 @@ def announce(step: Step, found: Plan) -> None:
     )
     if not found.measure:
         step.summary(f"Not measured: {escape.prose(found.reason)}.")
-    if found.touches_judge:
-        step.summary("This pull request changes what measures and judges it: that takes effect after the merge.")
     step.log(f"{'measured' if found.measure else 'not measured'}: {found.reason}")
 
 
@@ -150,14 +147,13 @@ def _of_pull_request(bot: Bot, rules: Measure, event: Event, shown: EventPull) -
     if why_not is None and event.action == "edited" and "base" not in (event.changes or {}):
         # One with another base is measured again.
         why_not = "only the description was edited, and what was measured before is judged again"
-    return _unless(why_not, "pull request", rules, files, run)
+    return _unless(why_not, "pull request", rules, run)
 
 
-def _unless(why_not: str | None, what: str, rules: Measure, files: Sequence[str] | None, run: Run) -> Plan:
-    touches_judge = client.touches(files, JUDGE_PATHS)
+def _unless(why_not: str | None, what: str, rules: Measure, run: Run) -> Plan:
     if why_not is not None:
-        return Plan(False, why_not, run=run, touches_judge=touches_judge)
-    return Plan(True, f"the {what} touches what is measured", rules.gpus, run, touches_judge)
+        return Plan(False, why_not, run=run)
+    return Plan(True, f"the {what} touches what is measured", rules.gpus, run)
 
 
 GROUP = "merge_group"
@@ -178,7 +174,7 @@ def _of_group(bot: Bot, rules: Measure, group: EventGroup) -> Plan:
     """As a pull request is planned. What stands before it in the queue belongs to its base."""
     names = client.names_of(client.compared(bot, group.base_sha, group.head_sha)[1])
     why_not = skipped(names, queued_labels(bot, group.head_ref), rules)
-    return _unless(why_not, "group", rules, names, Run(base_sha=group.base_sha, head_sha=group.head_sha))
+    return _unless(why_not, "group", rules, Run(base_sha=group.base_sha, head_sha=group.head_sha))
 
 
 def _of_dispatch(bot: Bot, rules: Measure, given: Mapping[str, str]) -> Plan:

@@ -1,16 +1,11 @@
-"""What was compiled or measured already: libraries of the default branch, and a merge queue's group that runs the
-machine code which its pull request's own run measured."""
+"""What was measured already: a merge queue's group that runs the machine code which its pull request's own run
+measured."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-
-from kernelgate.bench.build.cache import adopt
-from kernelgate.bench.build.library import Libraries, build_record, read_all
+from kernelgate.bench.build.library import Libraries, build_record
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import Build, Note, RunRecord, Side
-from kernelgate.ci.github.actions import Step
 from kernelgate.ci.judge.cards import MEASURED_BEFORE
 
 
@@ -58,20 +53,3 @@ def _is_same(ours: Build, theirs: Build) -> bool:
     if ours.library_sha256 == theirs.library_sha256 is not None:
         return True
     return bool(ours.code) and ours.code == theirs.code and ours.host == theirs.host is not None
-
-
-def take_over(folders: Iterable[Path], step: Step) -> int:
-    """Puts libraries that can be trusted into the build cache, where each is found by the key of its sources, recipe
-    and compilers; how many. What is not as its manifest says is left out, and will be compiled."""
-    taken = 0
-    for folder in folders:
-        try:
-            for found in read_all(folder).built.values():
-                adopt(found)
-                taken += 1
-                step.log(
-                    f"{found.manifest.card} of {(found.manifest.sha or 'no commit')[:9]}: need not be compiled again"
-                )
-        except KernelgateError as error:
-            step.warn(f"what the default branch compiled is not used: {error}")
-    return taken

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,19 +43,6 @@ CHECKS: dict[str, Check] = {
 @pytest.mark.parametrize("check", CHECKS)
 def test_it_has_no_fault(check: str) -> None:
     assert [fault for each in WORKFLOWS.values() for fault in CHECKS[check](each)] == []
-
-
-def test_a_fault_that_is_planted_is_found() -> None:
-    """Of each kind; the checks above would pass if they looked at nothing."""
-    planted = {
-        "secrets": ("build", "SHA: ", "X: ${{ secrets.X }}\n          SHA: "),
-        "caches": ("build", "persist-credentials: false", "cache: pip"),
-        "no verbs": ("measure", "run: kernelgate doctor", "run: kernelgate physician"),
-    }
-    for check, (name, old, new) in planted.items():
-        workflow = WORKFLOWS[name]
-        assert old in workflow.text
-        assert list(CHECKS[check](replace(workflow, text=workflow.text.replace(old, new)))), check
 
 
 def tool(*command: str) -> subprocess.CompletedProcess[str]:
@@ -152,8 +138,8 @@ def test_only_measure_and_bisect_run_on_a_gpu_and_measure_never_compiles() -> No
         assert (runners <= hosted) == (name not in ("measure", "bisect")), name
     ran = [step["run"] for _, step in steps(WORKFLOWS["measure"].content) if "run" in step]
     verbs = [run.removeprefix("kernelgate ").removeprefix("step ").split()[0] for run in ran]
-    expected = "admit index measured doctor canary fuzz bench bench bench compare resources sanitize sanitize profile"
-    expected += " merge compare"  # of shards, on a hosted runner
+    expected = "admit index measured doctor canary fuzz bench bench bench resources sanitize sanitize profile"
+    expected += " merge"  # of shards, on a hosted runner
     assert verbs == expected.split()
 
 
@@ -281,7 +267,7 @@ ENDED_WELL = {"success": True, "failure": False, "cancelled": False}
 
 
 def bench_of(shard: int, shards: int) -> dict[str, object]:
-    inputs = {"task": "bench", "base-sha": "b", "baseline": "b.json", "gpu": "l4", "shards": shards}
+    inputs = {"task": "bench", "base-sha": "b", "gpu": "l4", "shards": shards}
     return {"inputs": inputs, "matrix": {"shard": shard}, "steps": {"before": {"outputs": {}}}}
 
 
@@ -306,7 +292,7 @@ def test_the_first_shard_does_what_is_done_once(language: Language) -> None:
         return {step["name"] for step in MEASURE["steps"] if language.holds(step.get("if"), contexts, ENDED_WELL)}
 
     alone, first, second = done_by(1, 1), done_by(1, 2), done_by(2, 2)
-    assert alone - first == {"compare with the baseline"}, "which needs all of them"
+    assert alone == first
     assert first - second == {"fuzz", "resources", "sanitize", "profile"}
     assert {"admit", "doctor", "bench"} <= second
 
