@@ -28,7 +28,6 @@ from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import connect
 from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.publish import post
-from kernelgate.ci.github.upsert import LABELS
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.report_examples import BASE_SHA, EXAMPLES
 from tests.fakes.github_server import FakeGitHub, Json, Pull
@@ -63,9 +62,6 @@ def load(pulls: int, bad_days: int, seed: int = 1) -> tuple[list[Reported], list
     """
     with FakeGitHub() as github, tempfile.TemporaryDirectory() as folder:
         opened = [_open(github, number) for number in range(pulls)]
-        # The first report of all takes one call more for each label, to give it its colour.
-        for label, (colour, meaning) in LABELS.items():
-            github.repository_labels[label.value] = {"name": label.value, "color": colour, "description": meaning}
         _spoil(github, bad_days, np.random.default_rng(seed))
         with ThreadPoolExecutor(pulls) as pool:
             done = pool.map(lambda one: _report_both(github, one[0], one[1], Path(folder)), opened)

@@ -19,10 +19,6 @@ from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError, faults
 from kernelgate.ci.document.escape import visible
 
-MAX_SUMMARY = 1024 * 1024
-"""Bytes that one step may put into the job summary."""
-
-
 Number = Annotated[int, Field(gt=0, lt=1 << 53, strict=True)]
 
 
@@ -72,7 +68,6 @@ class Event(BaseModel):
     inputs: dict[str, Any] | None = None
     comment: EventComment | None = None
     issue: EventIssue | None = None
-    workflow_run: Any = None
 
 
 @dataclass(frozen=True)
@@ -141,14 +136,9 @@ class Step:
             click.echo(lines, nl=False)
 
     def summary(self, markdown: str) -> None:
-        """Adds to the page of the run; what does not fit is left out, from the end."""
-        name = self.environment.get("GITHUB_STEP_SUMMARY")
-        if not name:
-            return
-        path = Path(name)
-        free = MAX_SUMMARY - (path.stat().st_size if path.exists() else 0)
-        data = (markdown.rstrip("\n") + "\n\n").encode()
-        files.append(path, data if len(data) <= free else data[: max(0, free)].decode(errors="ignore").encode())
+        """Adds to the page of the run."""
+        if name := self.environment.get("GITHUB_STEP_SUMMARY"):
+            files.append(Path(name), (markdown.rstrip("\n") + "\n\n").encode())
 
     def log(self, text: str) -> None:
         """One line that says what was done, without the token and without power over the runner."""

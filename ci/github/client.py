@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, TypeVar
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import requests
 from github import Auth, GithubException, RateLimitExceededException, UnknownObjectException
@@ -235,7 +235,7 @@ _NAME, _USER, _COMMIT = _with(name=str), _with(login=str), _with(sha=_SHA)
 _PULL = _with(number=int, state=str, head=_COMMIT, base=_COMMIT)
 _ISSUE, _COMMENT = _with(id=int, number=int, state=str), _with(id=int, body=str | None)
 _CHECK = _with(name=str, id=int, status=str, output=_with(annotations_count=int))
-RUN = _with(id=int, status=str | None, run_attempt=int, head_sha=_SHA, repository=_with(full_name=str))
+_RUN = _with(id=int, status=str | None, run_attempt=int, head_sha=_SHA, repository=_with(full_name=str))
 _JOB, _REVIEW = _with(name=str, run_attempt=int), _with(state=str, user=_USER, environments=_many(_NAME))
 _ARTIFACT = _with(name=str, id=int, size_in_bytes=int, expired=bool, archive_download_url=str)
 
@@ -249,14 +249,13 @@ READ: tuple[tuple[str, str, Any], ...] = (
     ("GET", r"/issues/\d+/comments", _many(_COMMENT)),
     ("GET|POST|PATCH", r"/issues/(\d+/comments|comments/\d+)", _COMMENT),
     ("GET|POST|DELETE", r"/issues/\d+/labels(/[^/]+)?", _many(_NAME)),
-    ("PATCH", "/labels/[^/]+", _NAME),
     ("GET|POST|PATCH", r"/check-runs(/\d+)?", _CHECK),
     ("GET", "/commits/[^/]+/check-runs", _with(check_runs=_many(_CHECK))),
     ("GET", "/commits/[^/]+", _COMMIT),
     ("GET", "/compare/.+", _with(merge_base_commit=_COMMIT)),
     ("GET", "/collaborators/[^/]+/permission", _with(permission=str)),
-    ("GET", "/actions/runs", _with(workflow_runs=_many(RUN))),
-    ("GET", r"/actions/runs/\d+", RUN),
+    ("GET", "/actions/runs", _with(workflow_runs=_many(_RUN))),
+    ("GET", r"/actions/runs/\d+", _RUN),
     ("GET", r"/actions/runs/\d+/approvals", _many(_REVIEW)),
     ("GET", r"/actions/runs/\d+/jobs", _with(jobs=_many(_JOB))),
     ("GET", r"/actions/runs/\d+/artifacts", _with(artifacts=_many(_ARTIFACT))),
@@ -288,7 +287,7 @@ class AnswerReader(Requester):
         if status in (204, 304) or (300 <= status < 400 and "location" in headers):
             return status, headers, ""
         known = (shape for verbs, where, shape in READ if verb in verbs.split("|") and re.fullmatch(where, path))
-        missing = lack(_parsed(body), next(known, dict[str, Any] | list[Any])) or _bad_link(headers, url)
+        missing = lack(_parsed(body), next(known, dict[str, Any] | list[Any]))
         if missing is not None:
             raise NoAnswerError(f"{what}: GitHub answered {status} with what is no answer of its API: {missing}")
         return status, headers, body
@@ -313,20 +312,3 @@ def _parsed(body: str) -> Any:
         return json.loads(body)
     except (ValueError, RecursionError):
         return ""
-
-
-def _bad_link(headers: Mapping[str, Any], asked: str) -> str | None:
-    """What is wrong with the header that names the next page; a page that names itself would never end."""
-    header = str(headers.get("link") or "")
-    links = requests.utils.parse_header_links(header)
-    if header and not all("rel" in link for link in links):
-        return "the pages in its Link header cannot be read"
-    following = next((link["url"] for link in links if link["rel"] == "next"), None)
-    back = following is not None and _page(following, without=0) <= _page(asked, without=1)
-    return "its Link header leads back" if back else None
-
-
-def _page(address: str, without: int) -> int:
-    """The page that an address asks for; `without` where it names none that could be one."""
-    number = parse_qs(urlsplit(address).query).get("page", [""])[0]
-    return int(number) if re.fullmatch(r"[1-9]\d{0,8}", number, re.ASCII) else without

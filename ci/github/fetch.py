@@ -162,7 +162,7 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None, acceptanc
     those that stand are looked up, which takes a token that sees checks. Raises GitHubError where the API cannot be
     used.
     """
-    run = _told(bot, run_id) or patiently("run", lambda: read_run(bot, run_id), bot)
+    run = patiently("run", lambda: read_run(bot, run_id), bot)
     pull, why_none, shared = None, None, False
     if asked is None and run.event != GROUP:
         pull, why_none, shared = patiently("pull request", lambda: find_pull(bot, run), bot)
@@ -349,16 +349,6 @@ def read_run(bot: Bot, number: int) -> WorkflowRun:
     run = bot.repository.get_workflow_run(number)
     run.update()
     return run
-
-
-def _told(bot: Bot, number: int) -> WorkflowRun | None:
-    """The run as GitHub's own event has it, where that is its end in this repository."""
-    run = bot.step.event().workflow_run if bot.step.environment.get("GITHUB_EVENT_PATH") else None
-    if not isinstance(run, dict) or client.lack(run, client.RUN):
-        return None
-    told = run["id"], run["status"], run["repository"]["full_name"]
-    asked = number, "completed", bot.step.repository
-    return WorkflowRun(bot.repository.requester, {}, run) if told == asked else None
 
 
 def _jobs(bot: Bot, run: WorkflowRun) -> tuple[WorkflowRun, tuple[Job, ...]]:

@@ -73,7 +73,7 @@ def post(
     if posting.task != "bench":
         # Only a measurement is about the merge.
         return _exit_code([_one(bot, "comment", PULLS, lambda: put_comment(*words))])
-    ended = [_one(bot, "comment", PULLS, lambda: put_comment(*words, look_again=False))]
+    ended = [_one(bot, "comment", PULLS, lambda: put_comment(*words))]
     if ended[0].outdated:
         return _post_nothing(bot, info, ended[0].outcome.removeprefix("left alone: "))
     decision = posting.decision
@@ -84,8 +84,6 @@ def post(
         # Unless something newer or worse stands.
         labels = frozenset(filter(None, (decision.label, Label.ACCEPTED if info.accepted else None)))
         ended.append(_one(bot, "label", PULLS, lambda: put_labels(bot, number, labels, stamp)))
-    if ended[0].comments not in (None, ended[-1].comments):
-        ended.append(_one(bot, "comment", PULLS, lambda: put_comment(*words)))
     made = render.blocks(results(posting.gpus, info.run))
     if made and info.pull and description.has_block(info.pull.body) and not (ended[0].left or ended[0].error):
         what = "block of results in the description"

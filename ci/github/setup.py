@@ -6,6 +6,7 @@ A setting is read again before it is changed, and after.
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.ci.github.check_run import CHECK_NAME
 from kernelgate.ci.github.client import Bot, DeniedError, GitHubError, patiently, request, unless_gone
 from kernelgate.ci.github.plan import FORK_ENVIRONMENT
-from kernelgate.ci.github.upsert import LABELS
+from kernelgate.ci.judge.gate import Label
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -30,6 +31,12 @@ ADMINISTRATION, ISSUES, PAGES = (
     f"the repository permission “{name}: read and write”" for name in ("Administration", "Issues", "Pages")
 )
 RUNNERS = "the organisation permission “Self-hosted runners: read and write”"
+LABELS = {
+    Label.IMPROVED: ("0e8a16", "kernelgate measured this change to be faster"),
+    Label.REGRESSED: ("b60205", "kernelgate measured this change to be slower"),
+    Label.UNCHANGED: ("c5def5", "kernelgate measured this change to make no difference"),
+    Label.ACCEPTED: ("fbca04", "Somebody accepted that this commit is slower"),
+}
 QUEUE_MINUTES = 240
 """How long a merge queue waits for the check: a build, others' measurements on the GPU, and its own hour there."""
 WORKFLOWS = ".github/workflows"
@@ -146,18 +153,7 @@ def shown(value: Json | None, beside: Json) -> str:
     if not value:
         return "there"
     parts = {key: each for key, each in value.items() if key not in beside or not holds(each, beside[key])}
-    return ", ".join(f"{key}: {_plain(each)}" for key, each in (parts or value).items())
-
-
-def _plain(value: Any) -> str:
-    match value:
-        case dict():
-            return "{" + ", ".join(f"{key}: {_plain(each)}" for key, each in value.items()) + "}"
-        case list():
-            return "[" + ", ".join(map(_plain, value)) + "]"
-        case True | False | None:
-            return {True: "yes", False: "no", None: "none"}[value]
-    return str(value)
+    return ", ".join(f"{key}: {json.dumps(each)}" for key, each in (parts or value).items())
 
 
 def place(bot: Bot) -> Place:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
-from urllib.parse import quote
 
 from github import GithubException
 from github.Issue import Issue
@@ -23,15 +22,7 @@ from kernelgate.ci.github.client import Bot, GitHubError, request, until_done
 from kernelgate.ci.github.description import filled
 from kernelgate.ci.judge.gate import Label
 
-LABELS = {
-    Label.IMPROVED: ("0e8a16", "kernelgate measured this change to be faster"),
-    Label.REGRESSED: ("b60205", "kernelgate measured this change to be slower"),
-    Label.UNCHANGED: ("c5def5", "kernelgate measured this change to make no difference"),
-    Label.ACCEPTED: ("fbca04", "Somebody accepted that this commit is slower"),
-}
 VERDICTS = (Label.IMPROVED, Label.REGRESSED, Label.UNCHANGED)
-AUTOMATIC = "ededed"
-"""The colour of a label that GitHub made because somebody used it."""
 
 _UPLOADED = re.compile(r"/actions/runs/\d{1,18}/artifacts/\d{1,18}\b")
 Written = TypeVar("Written", Issue, IssueComment)
@@ -64,8 +55,6 @@ class Posted:
     """… since it is of another commit, or the pull request is closed."""
     error: GitHubError | None = None
     """Why nothing was done."""
-    comments: int | None = None
-    """Of the pull request. Where this step began one, so many if nobody else began one at the same time."""
 
 
 def outdated(pull: PullRequest, stamp: Stamp) -> Posted | None:
@@ -135,15 +124,13 @@ def put_comment(
     stamp: Stamp | None,
     topic: str = "verdict",
     begin: bool = True,
-    look_again: bool = True,
     line: str = "",
 ) -> Posted:
     """The pull request has one comment of the bot on this topic, and it holds `texts[0]`, or the result of a newer run.
 
     `texts`: the same, ever shorter; a shorter one is used where GitHub finds the longer one too long. `begin`: else a
-    comment that is there is edited, and none is begun. `look_again`: after one was begun, for another report may have
-    begun one at the same time; who does not let it look compares `comments` later, which saves two calls. `line`: the
-    hidden last line of a comment that holds no run's result, which an issue may have, too; it has no `stamp`.
+    comment that is there is edited, and none is begun. `line`: the hidden last line of a comment that holds no run's
+    result, which an issue may have, too; it has no `stamp`.
     """
     last = state_line(topic, stamp) if stamp is not None else line
     like = _state(topic) if stamp is not None else re.compile(re.escape(line))
@@ -154,12 +141,8 @@ def put_comment(
 
     def step() -> Posted | None:
         nonlocal outcome
-        comments = None
-        if stamp is not None:
-            pull = bot.repository.get_pull(number)
-            if (late := outdated(pull, stamp)) is not None:
-                return late
-            comments = pull.comments + 1
+        if stamp is not None and (late := outdated(bot.repository.get_pull(number), stamp)) is not None:
+            return late
         issue = bot.repository.get_issue(number)
         found = own(bot, issue.get_comments(), like)
         others = [_stamp(match) for _, match in found] if stamp is not None else []
@@ -175,7 +158,7 @@ def put_comment(
                     created.delete()
                     raise GitHubError(f"comment: {why}")
                 # Somebody else may have begun one at the same time: another look removes the later one.
-                return None if look_again else Posted(outcome, comments=comments)
+                return None
             if not same_text(found[0][0].body, bodies[0]):
                 outcome = "created" if outcome == "created" else "edited"
                 found[0][0].edit(bodies[0])
@@ -215,7 +198,7 @@ def put_labels(
         pull = bot.repository.get_pull(number)
         if (late := outdated(pull, stamp)) is not None:
             return late
-        there = {found.name: found.color for found in pull.labels}
+        there = {found.name for found in pull.labels}
         stale = [other for other in among if other not in labels and other in there]
         if stale:
             done.append(f"removed {stale[0].value!r}")
@@ -231,15 +214,10 @@ def put_labels(
             done.extend(f"added {label!r}" for label in new)
             # PyGithub sends a bare list here, which GitHub's description does not allow.
             answer = request(bot, "POST", f"{pull.issue_url}/labels", {"labels": new})
-            there = {found["name"]: found["color"] for found in answer}
-        for label in labels:
-            if there.get(label) == AUTOMATIC:
-                colour, meaning = LABELS[label]
-                address = f"{bot.repository.url}/labels/{quote(label.value)}"
-                request(bot, "PATCH", address, {"color": colour, "description": meaning})
+            there = {found["name"] for found in answer}
         if any(other in there for other in among if other not in labels):
             return None
-        return Posted(", ".join(dict.fromkeys(done)) or "unchanged", comments=pull.comments)
+        return Posted(", ".join(dict.fromkeys(done)) or "unchanged")
 
     return until_done("label", step, bot)
 

@@ -46,8 +46,8 @@ def test_everything_is_set_once_and_the_second_time_there_is_nothing_to_do(
     hub: FakeGitHub, ends_with: EndsWith
 ) -> None:
     said = ends_with(0, "setup", REPOSITORY, "--yes")
-    assert "is:      default_workflow_permissions: write, can_approve_pull_request_reviews: no" in said.err
-    assert "will be: default_workflow_permissions: read, can_approve_pull_request_reviews: yes" in said.err
+    assert 'is:      default_workflow_permissions: "write", can_approve_pull_request_reviews: false' in said.err
+    assert 'will be: default_workflow_permissions: "read", can_approve_pull_request_reviews: true' in said.err
     made = hub.settings["/actions/permissions/workflow"]
     assert made == {"default_workflow_permissions": "read", "can_approve_pull_request_reviews": True}
     approval = hub.settings["/actions/permissions/fork-pr-contributor-approval"]
@@ -173,7 +173,7 @@ def test_a_restriction_that_github_does_not_keep_is_an_error(hub: FakeGitHub, en
         group["restricted_to_workflows"] = False
 
     hub.fault("POST", "/orgs/.*/runner-groups", headers={"X-Answered": "yes"}, after=forget)
-    said = "runner group of octo-org: GitHub took the change, and keeps restricted_to_workflows: no"
+    said = "runner group of octo-org: GitHub took the change, and keeps restricted_to_workflows: false"
     assert said in ends_with(3, "setup", REPOSITORY, "--yes").err
 
 

@@ -660,7 +660,7 @@ def _add_labels(github: FakeGitHub, request: Request, issue_number: int) -> Any:
     pull.labels += [name for name in request.body["labels"] if name not in pull.labels]
     for name in request.body["labels"]:
         # A label that the repository does not have is made, without a meaning.
-        github.repository_labels.setdefault(name, {"name": name, "color": "ededed", "description": None})
+        github.repository_labels.setdefault(name, {"name": name, "color": "ededed", "description": ""})
     return [github._label(name) for name in pull.labels]
 
 

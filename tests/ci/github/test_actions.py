@@ -9,7 +9,7 @@ import pytest
 
 from kernelgate.bench.core.errors import CardError, KernelgateError, NoDeviceError, NoKernelError, UsageError
 from kernelgate.ci.commands.cli import run as kernelgate
-from kernelgate.ci.github import actions, untrusted_artifact
+from kernelgate.ci.github import untrusted_artifact
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.untrusted_artifact import checked_failure
 
@@ -37,16 +37,6 @@ def test_the_log_gives_no_commands(text: str, capsys: pytest.CaptureFixture[str]
     assert "::" not in lines[0]
     assert lines[1].count("::") == 2
     assert not any("##[" in line or "s3cret" in line or "%0A" in line for line in lines)
-
-
-def test_the_summary_is_cut_where_github_would_refuse_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(actions, "MAX_SUMMARY", 10)
-    path = tmp_path / "summary.md"
-    step = Step({"GITHUB_STEP_SUMMARY": str(path)})
-    for _ in range(3):
-        step.summary("äää")
-    assert len(path.read_bytes()) <= 10
-    path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("content", [None, "{", "\ufeff{}"])

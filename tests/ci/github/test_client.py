@@ -43,13 +43,6 @@ def everything(desk: Desk, stamp: Stamp = STAMP, text: str = "Slower.") -> None:
     put_labels(desk.bot, 1, {Label.REGRESSED}, stamp)
 
 
-def test_github_may_change_line_ends_and_margins(desk: Desk) -> None:
-    put_comment(desk.bot, 1, ["One.\nTwo."], STAMP)
-    [kept] = desk.github.comments.values()
-    kept["body"] = "\r\n" + kept["body"].replace("\n", "\r\n") + "\r\n"
-    assert put_comment(desk.bot, 1, ["One.\nTwo."], STAMP).outcome == "unchanged"
-
-
 def bad_day(fake: FakeGitHub, method: str, path: str) -> list[InjectedFault]:
     """All that goes wrong with one request, one after the other; in the end it was done, and its answer is lost."""
     return [
@@ -71,7 +64,6 @@ def bad_day(fake: FakeGitHub, method: str, path: str) -> list[InjectedFault]:
         ("GET", "/commits/.*/check-runs"),
         ("POST", "/check-runs"),
         ("POST", "/issues/1/labels"),
-        ("PATCH", "/labels/.*"),
     ],
 )
 def test_a_passing_fault_changes_nothing_in_the_end(desk: Desk, method: str, path: str) -> None:
