@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import click
 from pydantic import TypeAdapter, ValidationError
 
 from kernelgate.bench.core.errors import UsageError, faults
@@ -56,31 +57,28 @@ class BisectRequest:
     """Its label in the policy; empty for the first one there."""
 
 
+_WORDS = click.Command(
+    "bisect",
+    params=[
+        click.Argument(["good"]),
+        click.Argument(["bad"], required=False, default=""),
+        *(click.Option([name], default="") for name in ("--case", "--gpu")),
+        *(click.Option([f"--{kind}"], is_flag=True) for kind in KINDS[1:]),
+    ],
+    add_help_option=False,
+)
+
+
 def parsed(words: Sequence[str]) -> BisectRequest | str:
     """What the words after `bisect` ask for; else what is wrong with them."""
-    names, options, left = list[str](), dict[str, str](), list(words)
-    while left:
-        word, equals, value = left.pop(0).partition("=")
-        if word in ("--case", "--gpu"):
-            value = value if equals or not left else left.pop(0)
-            if not value:
-                return f"{word} lacks its value: {USAGE}"
-        elif word.startswith("-") and (word not in ("--fuzz", "--build") or equals):
-            return f"no option of bisect: {visible(word, 60)}; write {USAGE}"
-        if word.startswith("-"):
-            if word in options:
-                return f"{word} is given twice"
-            options[word] = value
-        else:
-            names.append(word + equals + value)
-    if not 1 <= len(names) <= 2:
-        return f"name one or two commits, branches or tags, not {len(names)}: {USAGE}"
-    good, bad = (*names, "")[:2]
-    kinds: list[SearchKind] = [kind for kind in KINDS if f"--{kind}" in options]
+    try:
+        given = _WORDS.make_context("bisect", list(words)).params
+    except click.UsageError as error:
+        return f"{visible(error.format_message(), 100)} Write {USAGE}"
+    kinds = [kind for kind in KINDS[1:] if given.pop(kind)]
     if len(kinds) > 1:
         return "--fuzz and --build are two searches: ask for one of them"
-    kind = kinds[0] if kinds else "time"
-    asked = BisectRequest(good, bad, options.get("--case", ""), kind, options.get("--gpu", ""))
+    asked = BisectRequest(**given, kind=kinds[0] if kinds else "time")
     return wrong(asked) or asked
 
 
