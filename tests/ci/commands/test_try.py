@@ -127,16 +127,6 @@ def test_a_commit_that_changes_no_machine_code_is_not_run(
     assert record.read(out / "run.json").processes
 
 
-@pytest.mark.slow
-def test_what_is_faster_is_said_to_be(clone: Path, cards: str, tmp_path: Path, ends_with: EndsWith) -> None:
-    slow = commit(clone, {"csrc/scale.cpp": AGAIN.replace("= factor", "= *const_cast<volatile double*>(&factor)")})
-    fast = commit(clone, {"csrc/scale.cpp": SCALE})
-    Path(cards, "scale.py").write_text(CPU_CARD.replace("N=64", "N=2**20"), encoding="utf-8")
-    out = tmp_path / "here"
-    assert "faster" in ends_with(0, "try", slow, fast, "--cards", cards, "--out", out).out.splitlines()[0]
-    assert record.read(out / "run.json").run.head_sha == fast
-
-
 def test_a_card_that_cannot_be_used_is_no_fault_of_the_head(cards: str, ends_with: EndsWith) -> None:
     card = Path(cards, "scale.py")
     card.write_text(CPU_CARD.replace("csrc/scale*", "csrc/scalar*"), encoding="utf-8")

@@ -5,24 +5,18 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import threading
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.check import fuzz
-from kernelgate.bench.kernel import cards, commit
-from kernelgate.bench.kernel.cards import ChosenCase
-from kernelgate.bench.measure import run
+from kernelgate.bench.kernel import commit
 from kernelgate.bench.system import lock
-from kernelgate.bench.system.worker import worker_pool
 from kernelgate.ci.commands import cli
-from kernelgate.ci.judge.prior import no_past
 from kernelgate.ci.pipeline import local
 from kernelgate.ci.pipeline.pytest_plugin import Compare, kernelgate_compare
-from kernelgate.ci.policy.policy import Policy, Processes
+from kernelgate.ci.policy.policy import Processes
 from tests import miniature, runs
 from tests.bench.machine import CPU
 from tests.called import EndsWith
@@ -116,32 +110,6 @@ def test_without_a_change_the_last_commit_that_changed_a_kernel_is_compared(
     assert local.last_change(tree, first) is None, "the branch has changes of its own"
     (cards / "scale.py").write_text(f"# another\n{miniature.SCALE_CARD}", encoding="utf-8")
     assert local.last_change(tree, head) is None, "the working tree has a change"
-
-
-def test_the_sanitizer_runs_beside_the_fuzzer_and_its_findings_stay_with_wrong_results(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Each waits until the other has begun, so that one after the other would end in BrokenBarrierError."""
-    both = threading.Barrier(2, timeout=30)
-
-    def found(kind: Literal["fuzz", "sanitizer"]) -> tuple[record.Check, ...]:
-        both.wait()
-        return (record.Check(kind=kind, card="scale", status="failed"),)
-
-    monkeypatch.setattr(run, "fuzz_all", lambda *_, **__: found("fuzz"))
-    monkeypatch.setattr(run, "sanitize", lambda *_, **__: found("sanitizer"))
-    device = record.Device(name="NVIDIA L4", compute_capability="8.9")
-    gpu = record.RunRecord(environments=(record.Environment(device=device),))
-    [card] = cards.of_checkout(ROOT).cards
-    rules, case = local.MeasuringRules(Policy(), no_past), ChosenCase(card, card.target)
-    with worker_pool() as workers:
-        made = local.checked((), (case,), gpu, workers, rules, {}, 1)
-        assert [check.kind for check in made.checks] == ["fuzz", "sanitizer"]
-        assert [cost.phase for cost in made.costs] == ["fuzz", "sanitize"]
-        both.reset()
-        monkeypatch.setattr(run, "fuzz_all", lambda *_, **__: ())
-        on_cpu = record.RunRecord(environments=(CPU,))
-        assert local.checked((), (case,), on_cpu, workers, rules, {}, 1).checks == (), "it has no tool"
 
 
 def test_the_stored_baseline_of_this_device_is_found(tmp_path: Path) -> None:

@@ -104,11 +104,6 @@ def test_every_two_neighbours_share_a_process_and_every_process_has_the_newest_c
     assert list(windows([1], 8)) == []
 
 
-def test_a_commit_whose_name_looks_like_a_time_is_a_commit() -> None:
-    found = scanned().model_copy(update={"since": "4f2a91d"})
-    assert " since 4f2a91d " in render.first_line(reported.report(found))
-
-
 def surveyed(together: list[bool]) -> Survey:
     """Of 10 commits, each 1% slower than the one before; `together`: whether libraries share each process, in turn."""
     shas = [f"{at:040x}" for at in range(10)]

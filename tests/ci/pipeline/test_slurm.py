@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -233,32 +232,6 @@ def checkout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Chec
 
 @pytest.mark.nightly
 @pytest.mark.timeout(1500)
-def test_a_measurement_and_a_node_that_are_killed_are_requeued_and_lose_nothing(
-    cluster: Cluster, checkout: Checkout, tmp_path: Path
-) -> None:
-    """Every case of four shards on two nodes is measured, once, and the slower head is seen."""
-    output, moments = tmp_path / "out", random.Random(5)
-    words = ("--shards", "4", "--seed", "3", "-o", str(output), "--json")
-    answer = json.loads(checkout.run("submit", "--slurm", checkout.base, checkout.head, *words)[0])
-    array, merge = answer["array"], answer["merge"]
-    lost: dict[int, tuple[record.Process, ...]] = {}
-    for name, kill in (("n1", _kill_measurement), ("n2", _kill_node)):
-        wait_for(partial(lambda node: bool(_timed(node, output)), name), 400, f"{name} timed nothing")
-        time.sleep(moments.uniform(0, 3))
-        lost |= _timed(name, output)
-        kill(cluster, name)
-    assert len(lost) == 2
-    wait_for(lambda: "PENDING" in cluster.states(array).values(), 90, "nothing was requeued")
-    time.sleep(15)  # so that Slurm has given the node up
-    cluster.start_node("n2")
-    _lost_nothing(cluster, array, merge, output)
-    for shard, processes in lost.items():
-        assert (output / f"shard-{shard}-attempt-0.json").exists(), "it was cut off"
-        assert record.read(output / f"shard-{shard}.json").processes[: len(processes)] == processes
-
-
-@pytest.mark.nightly
-@pytest.mark.timeout(1500)
 def test_nodes_that_are_killed_one_after_the_other_lose_nothing(
     cluster: Cluster, checkout: Checkout, tmp_path: Path
 ) -> None:
@@ -293,32 +266,6 @@ def _lost_nothing(cluster: Cluster, array: int, merge: int, output: Path) -> Non
     verdict, certain = told(made)
     assert (verdict, set(certain.values())) == (Outcome.REGRESSED, {Outcome.REGRESSED})
     assert "slower" in (output / "comment.md").read_text()
-
-
-def _measuring(name: str) -> tuple[int, int] | None:
-    """The number of the measurement that a node runs, and of its shard."""
-    for pid in marked(f"SLURMD_NODENAME={name}"):
-        with suppress(OSError):
-            if b"\0bench\0" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-                [shard] = [one for one in variables if one.startswith(b"SLURM_ARRAY_TASK_ID=")]
-                return pid, int(shard.partition(b"=")[2])
-    return None
-
-
-def _timed(name: str, output: Path) -> dict[int, tuple[record.Process, ...]]:
-    """What the shard that a node measures has timed in its first attempt; nothing before it has timed something."""
-    if (measuring := _measuring(name)) is None:
-        return {}
-    file = output / f"shard-{measuring[1]}-attempt-0.json"
-    processes = record.read(file).processes if file.exists() else ()
-    return {measuring[1]: processes} if processes else {}
-
-
-def _kill_measurement(_: Cluster, name: str) -> None:
-    measuring = _measuring(name)
-    assert measuring is not None
-    os.kill(measuring[0], signal.SIGKILL)
 
 
 def _kill_node(cluster: Cluster, name: str) -> None:
