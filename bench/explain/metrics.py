@@ -1,8 +1,8 @@
 """What is read from the profiler: one table from each figure's name to the counter that holds it.
 
 Counters are named by Nsight Compute for each GPU; where compute capability 8.9 (L4) and 9.0 (H100, H200) differ, both
-names stand here, and other names that reports of other GPUs, sections and versions use come after them. Figures have
-the units of the run record: microseconds, bytes, MHz, percent.
+names stand here, and the names that NVIDIA's own sections use come after them. Figures have the units of the run
+record: microseconds, bytes, MHz, percent.
 """
 
 from __future__ import annotations
@@ -56,25 +56,21 @@ _FLOPS = "smsp__sass_thread_inst_executed_op_"
 
 _ROWS: tuple[Metric, ...] = (
     # What it took, and at which clocks.
-    _figure("duration_us", "duration", "µs", "gpu__time_duration.sum", "gpu__time_duration.avg", scale=1e6),
-    _figure("sm_mhz", "SM clock", "MHz", "smsp__cycles_elapsed.avg.per_second", "gpc__cycles_elapsed.avg.per_second",
-          "sm__cycles_elapsed.avg.per_second", scale=1e-6),
+    _figure("duration_us", "duration", "µs", "gpu__time_duration.sum", scale=1e6),
+    _figure("sm_mhz", "SM clock", "MHz", "smsp__cycles_elapsed.avg.per_second", scale=1e-6),
     _figure("memory_mhz", "memory clock", "MHz", "dram__cycles_elapsed.avg.per_second", scale=1e-6),
     # The six: tensor cores, DRAM, L2, stalls (below), bank conflicts, occupancy.
     _figure("tensor_pct", "tensor cores busy", "%", f"{_PIPE}{_ELAPSED}", f"{_PIPE}_v2{_ELAPSED}", f"{_PIPE}{_ACTIVE}",
-            f"sm__inst_executed_pipe_tensor{_ACTIVE}", f"sm__inst_executed_pipe_tensor_op_hmma{_ACTIVE}",
             sm_89=f"{_PIPE}_v2{_ELAPSED}"),
-    _figure("dram_pct", "DRAM throughput", "%", f"dram__throughput{_ELAPSED}", f"gpu__dram_throughput{_ELAPSED}",
-          "dram__bytes.sum.pct_of_peak_sustained_elapsed"),
+    _figure("dram_pct", "DRAM throughput", "%", f"dram__throughput{_ELAPSED}", f"gpu__dram_throughput{_ELAPSED}"),
     _figure("l2_hit_pct", "L2 hit rate", "%", "lts__t_sector_hit_rate.pct"),
     _figure("conflicts_ld", "bank conflicts, loads", "", f"{_LSU}_op_ld.sum"),
     _figure("conflicts_st", "bank conflicts, stores", "", f"{_LSU}_op_st.sum"),
-    _figure("shared_wavefronts", "shared-memory wavefronts", "", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
-          "memory_l1_wavefronts_shared"),
+    _figure("shared_wavefronts", "shared-memory wavefronts", "", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"),
     _figure("occupancy_pct", "achieved occupancy", "%", f"sm__warps_active{_ACTIVE}"),
     # Beside them.
     _figure("theoretical_occupancy_pct", "theoretical occupancy", "%", "sm__maximum_warps_per_active_cycle_pct"),
-    _figure("issue_pct", "issue slots busy", "%", f"smsp__issue_active{_ACTIVE}", f"sm__issue_active{_ACTIVE}"),
+    _figure("issue_pct", "issue slots busy", "%", f"smsp__issue_active{_ACTIVE}"),
     _figure("l2_sectors_pct", "L2 sector rate", "%", f"lts__t_sectors{_ELAPSED}"),
     _figure("lsu_data_pct", "L1 and shared memory busy", "%", f"l1tex__data_pipe_lsu_wavefronts{_ELAPSED}"),
     _figure("dram_read_bytes", "DRAM read", "bytes", "dram__bytes_read.sum"),
@@ -83,12 +79,12 @@ _ROWS: tuple[Metric, ...] = (
     _figure("dram_bytes_per_cycle", "DRAM peak", "bytes/cycle", "dram__bytes.sum.peak_sustained"),
     _figure("sm_active_cycles", "SM active cycles, mean", "cycles", "sm__cycles_active.avg"),
     _figure("sm_active_cycles_max", "SM active cycles, most", "cycles", "sm__cycles_active.max"),
-    _figure("elapsed_cycles", "elapsed cycles", "cycles", "sm__cycles_elapsed.max", "gpc__cycles_elapsed.max"),
+    _figure("elapsed_cycles", "elapsed cycles", "cycles", "sm__cycles_elapsed.max"),
     _figure("load_sectors", "sectors loaded", "", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"),
     _figure("load_requests", "load requests", "", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"),
     _figure("store_sectors", "sectors stored", "", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"),
     _figure("store_requests", "store requests", "", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"),
-    _figure("instructions", "instructions", "", "smsp__inst_executed.sum", "sm__inst_executed.sum", "inst_executed"),
+    _figure("instructions", "instructions", "", "smsp__inst_executed.sum", "inst_executed"),
     _figure("threads_per_instruction", "threads active in an instruction", "",
           "smsp__thread_inst_executed_per_inst_executed.ratio"),
     _figure("async_copies", "asynchronous copies (cp.async)", "", "smsp__inst_executed_op_ldgsts.sum"),
@@ -98,16 +94,11 @@ _ROWS: tuple[Metric, ...] = (
           "sass__inst_executed_local_stores"),
     _figure("latency_cycles", "cycles a warp needs for an instruction", "cycles",
           "smsp__average_warp_latency_per_inst_issued.ratio"),
-    _figure("fma_pct", "FMA pipe", "%", f"sm__inst_executed_pipe_fma{_ACTIVE}",
-          f"sm__pipe_fma_cycles_active{_ELAPSED}"),
-    _figure("alu_pct", "ALU pipe", "%", f"sm__inst_executed_pipe_alu{_ACTIVE}",
-          f"sm__pipe_alu_cycles_active{_ELAPSED}"),
-    _figure("xu_pct", "special functions", "%", f"sm__inst_executed_pipe_xu{_ACTIVE}",
-          f"sm__inst_executed_pipe_xu{_ELAPSED}"),
-    _figure("fp64_pct", "float64 pipe", "%", f"sm__inst_executed_pipe_fp64{_ACTIVE}",
-          f"sm__pipe_fp64_cycles_active{_ELAPSED}"),
-    _figure("lsu_pct", "load/store pipe", "%", f"sm__inst_executed_pipe_lsu{_ACTIVE}",
-          f"sm__inst_executed_pipe_lsu{_ELAPSED}"),
+    _figure("fma_pct", "FMA pipe", "%", f"sm__inst_executed_pipe_fma{_ACTIVE}"),
+    _figure("alu_pct", "ALU pipe", "%", f"sm__inst_executed_pipe_alu{_ACTIVE}"),
+    _figure("xu_pct", "special functions", "%", f"sm__inst_executed_pipe_xu{_ACTIVE}"),
+    _figure("fp64_pct", "float64 pipe", "%", f"sm__inst_executed_pipe_fp64{_ACTIVE}"),
+    _figure("lsu_pct", "load/store pipe", "%", f"sm__inst_executed_pipe_lsu{_ACTIVE}"),
     _figure("ffma_peak", "float32 multiply-adds, peak per cycle", "",
           "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained"),
     *(_figure(f"{op}_per_cycle", f"{op.upper()} per cycle", "", f"{_FLOPS}{op}_pred_on.sum.per_cycle_elapsed")
@@ -142,8 +133,7 @@ _ROWS: tuple[Metric, ...] = (
           "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio"),
     _of_section("threads_working", "threads working in an instruction", "",
           "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"),
-    _of_section("spill_requests", "spill instructions", "", "sass__inst_executed_register_spilling",
-          "derived__local_spilling_requests"),
+    _of_section("spill_requests", "spill instructions", "", "sass__inst_executed_register_spilling"),
     # Stalls.
     _stall("barrier", "barrier", "at barriers", quick=True),
     _stall("branch_resolving", "branch resolving", "for branches"),

@@ -1,6 +1,6 @@
 """Nsight Compute reports: one `ProfiledKernel` for each profiled launch, read without ncu, driver or GPU.
 
-NVIDIA's `ncu_report` package reads reports of older and newer versions. What a report lacks is left out, never guessed.
+NVIDIA's `ncu_report` package reads reports of many versions. What a report lacks is left out, never guessed.
 """
 
 from __future__ import annotations
@@ -29,12 +29,8 @@ PATIENCE_S = 60.0
 MAX_MEMORY = 8 << 30
 """Bytes of address space for reading one report: a length in a damaged one may be anything."""
 
-# Reports name their units; API values come in base units ("ns", "hz"), those of old versions in words.
-_TIMES = {
-    "ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "usecond": 1e-6, "ms": 1e-3, "msecond": 1e-3, "s": 1.0, "second": 1.0,
-}  # fmt: skip
-_PREFIXES = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
-_PREFIXED = ("hz", "byte", "cycle", "inst", "sector", "request")
+IN_WORDS = "second"
+"""In units such as "nsecond", as Nsight Compute wrote them before 2024, in any of several sizes: not read."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +150,7 @@ def _told(question: Callable[[], T]) -> T | None:
 
 
 def _kernel(action: Any) -> ProfiledKernel | None:
-    # Old reports lack one of the names.
-    name = _told(lambda: action.name(action.NameBase_DEMANGLED)) or _told(lambda: action.name(action.NameBase_FUNCTION))
+    name = _told(lambda: action.name(action.NameBase_DEMANGLED))
     known = set(_told(action.metric_names) or ())
     if not name or not known:
         return None  # what a damaged report gives
@@ -180,8 +175,8 @@ def _kernel(action: Any) -> ProfiledKernel | None:
 
 
 def _number(metric: Any) -> float | None:
-    known = metric is not None and metric.has_value()
-    return float(metric.as_double()) * unit_scale(metric.unit() or "") if known else None
+    unit = (metric.unit() or "") if metric is not None and metric.has_value() else IN_WORDS
+    return None if IN_WORDS in unit else float(metric.as_double()) * (1e-9 if unit == "ns" else 1.0)
 
 
 def _figures(value: Callable[[str], float | None]) -> dict[str, float]:
@@ -236,21 +231,6 @@ def _code(action: Any, known: set[str]) -> dict[str, float]:
 def _add(figures: dict[str, float], key: str, *parts: str) -> None:
     if all(part in figures for part in parts):
         figures[key] = sum(figures[part] for part in parts)
-
-
-def unit_scale(unit: str) -> float:
-    """What a value of this unit is multiplied by to be in seconds, Hz, bytes: "Gbyte/nsecond" gives 1e18."""
-    top, _, bottom = unit.strip().lower().partition("/")
-    return _part_scale(top) / _part_scale(bottom)
-
-
-def _part_scale(part: str) -> float:
-    if part in _TIMES:
-        return _TIMES[part]
-    for base in _PREFIXED:
-        if part.endswith(base) and part.removesuffix(base) in _PREFIXES:
-            return _PREFIXES[part.removesuffix(base)]
-    return 1.0
 
 
 def _rules(action: Any) -> Iterator[Rule]:

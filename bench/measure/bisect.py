@@ -154,19 +154,12 @@ class BuiltCommits:
         if DISK_FULL in (why := built.absent.get(name, "")):
             raise KernelgateError(f"{why}; free some (kernelgate cache prune), and search again")
         if name not in built.built:
-            return why or f"it has no card {name}{self._brought(place)}"
+            return why or f"it has no card {name}"
         library = built.built[name]
         if missing := commit.lacking(commit.own_card(library), self.card):
             return f"its call() takes {', '.join(missing)}, which the card of this checkout does not give"
         self.libraries[place] = library
         return None
-
-    def _brought(self, place: int) -> str:
-        if self.range.submodule or self.range.from_cards or place == self.range.last:
-            return ""
-        own = f"{cards.FOLDER}/{self.card.name}.py"
-        found = git.first_parents(self.range.repo, self.shas[place], self.shas[-1], [own])
-        return f", which {found[0][:SHORT]} brings" if found else ""
 
     def same(self, one: int, other: int) -> bool:
         return self.libraries[one].same_as(self.libraries[other])

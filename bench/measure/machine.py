@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -111,11 +110,6 @@ def gpu_checks(gpu: nvml.GpuFacts, root: Path, user_id: int) -> Iterator[Machine
         yield failed("temperature", found, "let it cool down; check fans and airflow")
     else:
         yield passed("temperature", "not offered by this driver" if hot is None else f"{hot:.0f} °C")
-    now, most = (
-        "an unknown clock" if clock is None else f"{clock:.0f} MHz"
-        for clock in (gpu.reading.sm_mhz, gpu.reading.max_sm_mhz)
-    )
-    yield passed("clocks", f"SM at {now} now, {most} at most")
     if errors := gpu.uncorrected_ecc_errors:
         found = f"{errors} uncorrected ECC errors since the driver was loaded"
         yield failed("memory errors", found, "reset the GPU or restart the machine; if they return, replace it")
@@ -138,21 +132,15 @@ def gpu_checks(gpu: nvml.GpuFacts, root: Path, user_id: int) -> Iterator[Machine
 
 FREE_BYTES = 2 << 30
 """For libraries, logs and reports of a few runs."""
-STEAL_SHARE = 0.01
-STEAL_WINDOW_S = 0.5
 LOAD_SHARE = 0.25
 """Of the cores: a higher load average means that somebody else computes."""
 
 
 def machine_checks(root: Path) -> list[MachineCheck]:
-    before = text_of(root / "proc/stat")
-    time.sleep(STEAL_WINDOW_S)
-    after = text_of(root / "proc/stat")
     return [
         disk_check({folder: shutil.disk_usage(folder).free for folder in (Path.cwd(), Path(tempfile.gettempdir()))}),
         governor_check(root),
         load_check(text_of(root / "proc/loadavg"), os.cpu_count() or 1),
-        steal_check(steal_of(before, after) if before and after else None),
     ]
 
 
@@ -196,19 +184,3 @@ def load_check(loadavg: str | None, cores: int) -> MachineCheck:
     if load <= LOAD_SHARE * cores:
         return passed("load", found)
     return warning("load", found, "end what else computes here (top shows it), or wait a minute")
-
-
-def steal_check(share: float | None) -> MachineCheck:
-    if share is None or share <= STEAL_SHARE:
-        return passed("stolen time", "not told here" if share is None else f"{100 * share:.1f}%")
-    found = f"{100 * share:.1f}% of the CPU goes to other virtual machines"
-    return warning("stolen time", found, "use a machine, or an instance type, that is not shared")
-
-
-def steal_of(before: str, after: str) -> float | None:
-    """The share of CPU time between two readings of /proc/stat that the hypervisor gave to others."""
-    ticks = [[int(number) for number in text.split("\n")[0].split()[1:9]] for text in (before, after)]
-    if any(len(numbers) < 8 for numbers in ticks):
-        return None
-    spent = [later - earlier for earlier, later in zip(*ticks, strict=True)]
-    return spent[7] / sum(spent) if sum(spent) else None

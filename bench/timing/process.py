@@ -71,8 +71,6 @@ class Measuring:
     rounds: int = 100
     patience_s: float = 300.0
     """A process that does not answer for so long is considered hung."""
-    pause_when_capped: bool = True
-    """Idle before samples where the GPU runs at its power limit."""
     lock_clocks: bool = False
 
 
@@ -335,7 +333,7 @@ def _time_case(setup: Setup, turn: Turn, case: CaseFacts, team: Team, turned: Ca
     samples = case_timing.prepared(team, asked_case(setup, turn, case), case, rng, reference)
     if "head" in (side for one in team.measured for side in one.sides):
         setup.references.setdefault(key, samples.no_reference)
-    case_timing.warm_up(team, samples, seconds, setup.how.pause_when_capped and setup.device == "cuda")
+    case_timing.warm_up(team, samples, seconds, pause_when_capped=setup.device == "cuda")
     case_timing.time_rounds(team, samples, setup.how.rounds, turned)
     if setup.device == "cuda" and turn.number == 0:
         case_timing.replay_graphs(team, samples)
