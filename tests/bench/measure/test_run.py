@@ -11,14 +11,11 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries, Library, Manifest, Sides
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, UsageError
-from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.measure import run as verbs
-from tests import faulty
 
 REPO = Path("repo")
 HEAD = record.Run(head_sha="a" * 40)
-KNOWN = cards.Cards(faulty.CARD.parent, (faulty.card(),))
 
 
 def library(name: str = "x", **manifest: object) -> Library:
@@ -60,27 +57,17 @@ def test_each_side_can_be_named_and_the_tree_meets_the_commit_where_its_branch_b
     assert sides(base_folder=Path("a"), head_folder=Path("b")) == ("folder a", "folder b")
     assert sides(alone=True) == (None, "tree top")
     assert sides(head_folder=Path("b"), alone=True) == (None, "folder b")
-
-
-@pytest.mark.parametrize(
-    ("base", "why"), [("broken", "it does not compile"), ("broken too", "the base commit has no card attention")]
-)
-def test_a_base_without_this_card_leaves_the_head_alone_and_says_why(base: str, why: str) -> None:
-    found = verbs.sides(REPO, base, None, None, None, alone=False)["attention"]
-    assert (found.base, found.why_alone) == (None, why)
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
+    for base, why in (("broken", "it does not compile"), ("broken too", "the base commit has no card attention")):
+        found = verbs.sides(REPO, base, None, None, None, alone=False)["attention"]
+        assert (found.base, found.why_alone) == (None, why)
+    words: dict[str, Any]
+    for words, why in (
         ({"base_folder": Path("a"), "alone": True}, "leave out --base"),
         ({"head_folder": Path("b")}, "--head-library also needs"),
         ({"base": "v1", "base_folder": Path("a")}, "not both"),
-    ],
-)
-def test_words_that_contradict_each_other(words: dict[str, Any], why: str) -> None:
-    with pytest.raises(UsageError, match=why):
-        sides(**words)
+    ):
+        with pytest.raises(UsageError, match=why):
+            sides(**words)
 
 
 @pytest.mark.parametrize(
@@ -125,21 +112,6 @@ def test_a_record_that_a_profile_begins_says_where_it_was_made(tmp_path: Path, m
     monkeypatch.setattr(verbs.environment, "describe", lambda: pytest.fail("asked again"))
     files.write_each(verbs.added(path, both, lambda old: {"profile": old.profile[1:]}))
     assert record.read(path) == begun.model_copy(update={"profile": ()})
-
-
-@pytest.mark.parametrize(
-    ("suite", "case_ids", "says"),
-    [
-        (None, ("nonsense",), "'nonsense' is not a case"),
-        ("nonsense", (), "there is no suite 'nonsense'"),
-        ("pr", ("s512_b32_h8_d64_fp16",), "not both"),
-    ],
-)
-def test_cases_that_do_not_exist_are_refused_before_anything_is_built(
-    suite: str | None, case_ids: tuple[str, ...], says: str
-) -> None:
-    with pytest.raises(UsageError, match=says):
-        verbs.check_cases(KNOWN, suite, case_ids)
 
 
 KERNEL = record.KernelFacts(target="sm_89", name="attention", registers=242)

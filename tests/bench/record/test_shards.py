@@ -142,13 +142,13 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("change", "says"), OTHERS, ids=[says for _, says in OTHERS])
-def test_what_is_not_of_one_measurement_is_refused(change: Callable[[RunRecord], RunRecord], says: str) -> None:
+def test_what_is_not_of_one_measurement_is_refused() -> None:
     shards = parts()
-    with pytest.raises(RecordError) as refused:
-        put_together([shards[0], change(shards[1]), shards[2]])
-    assert says in str(refused.value)
-    assert "2.json" in str(refused.value)
+    for change, says in OTHERS:
+        with pytest.raises(RecordError) as refused:
+            put_together([shards[0], change(shards[1]), shards[2]])
+        assert says in str(refused.value)
+        assert "2.json" in str(refused.value)
 
 
 def test_the_worst_end_is_the_end_of_all_and_a_failed_check_fails_the_whole() -> None:

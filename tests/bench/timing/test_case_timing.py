@@ -263,32 +263,21 @@ def batch_extra(rng: random.Random, delayed: float) -> list[float]:
     return [rng.gauss(110, 10) + (rng.uniform(300, 2500) if rng.random() < delayed else 0) for _ in range(8)]
 
 
-@pytest.mark.parametrize("delayed", [0.0, 0.3, 1.0])
-def test_another_process_on_the_device_does_not_make_a_clock_wrong(delayed: float) -> None:
-    rng = random.Random(f"{delayed}")
-    wrong = sum(
-        case_timing.disagreeing({"base": batch_extra(rng, delayed), "head": batch_extra(rng, delayed)}, 150.0)
-        is not None
-        for _ in range(2000)
-    )
-    assert wrong <= 3
-
-
-@pytest.mark.parametrize(("delayed", "found"), [(0.0, 200), (0.1, 130)])
-def test_a_clock_that_is_wrong_by_more_than_strangers_explain_is_found(delayed: float, found: int) -> None:
+@pytest.mark.parametrize(("delayed", "found"), [(0.0, 200), (0.1, 130), (0.3, 0), (1.0, 0)])
+def test_another_process_on_the_device_makes_no_clock_wrong_and_hides_few_that_are(delayed: float, found: int) -> None:
     rng = random.Random(5)
-    said = [
-        case_timing.disagreeing(
-            {"base": batch_extra(rng, delayed), "head": [us + 1500 for us in batch_extra(rng, delayed)]}, 150.0
-        )
-        for _ in range(200)
-    ]
-    assert sum(one is not None and one[:2] == ("base", "head") for one in said) >= found
+
+    def apart(more_us: float) -> bool:
+        head = [us + more_us for us in batch_extra(rng, delayed)]
+        said = case_timing.disagreeing({"base": batch_extra(rng, delayed), "head": head}, 150.0)
+        return said is not None and (more_us == 0 or said[:2] == ("base", "head"))
+
+    assert sum(apart(0.0) for _ in range(2000)) <= 3
+    assert sum(apart(1500.0) for _ in range(200)) >= found
 
 
-@pytest.mark.parametrize("probed", [True, False])
-def test_a_timing_holds_each_sample(probed: bool) -> None:
-    simulated = SimulatedProcess(THREE, around_us=3.0 if probed else None, sm_mhz=1980.0 if probed else None)
+def test_a_timing_holds_each_sample() -> None:
+    simulated = SimulatedProcess(THREE, around_us=3.0, sm_mhz=1980.0)
     case = timed(simulated, 8)
     done = case_timing.finished(simulated.team, case, "card")
     timing = done.timing
@@ -297,10 +286,8 @@ def test_a_timing_holds_each_sample(probed: bool) -> None:
     assert timing.samples_us == {"base": (100.0,) * 8, "head": (300.0,) * 8, "reference": (200.0,) * 2}
     for held in (timing.positions, timing.previous, timing.started_us):
         assert {side: len(values) for side, values in held.items()} == {"base": 8, "head": 8, "reference": 2}
-    assert timing.sm_mhz == (
-        {"base": (1980.0,) * 8, "head": (1980.0,) * 8, "reference": (1980.0,) * 2} if probed else {}
-    )
+    assert timing.sm_mhz == {"base": (1980.0,) * 8, "head": (1980.0,) * 8, "reference": (1980.0,) * 2}
     assert (timing.inner_repeats, timing.clock_step_us) == (4, 0.0)
     next(one for one in case.samples if one.side == "head").sm_mhz = None
     timing = case_timing.finished(simulated.team, case, "card").timing
-    assert set(timing.sm_mhz) == ({"base", "reference"} if probed else set()), "known of some samples alone"
+    assert set(timing.sm_mhz) == {"base", "reference"}, "known of some samples alone"

@@ -77,21 +77,3 @@ def test_a_limit_that_nothing_could_exceed_is_refused(limits: tuple[float, float
     pairs = torch.zeros(3, 2, dtype=torch.int64)
     with pytest.raises(ValueError, match="must be finite and not negative"):
         device.compare(pairs, 8, torch.float32, limits, device.new_results(3, "cpu"))
-
-
-RESIDENT = 4 * 132
-
-
-@pytest.mark.parametrize(
-    ("count", "number", "blocks"),
-    [
-        (0, 1, 1),
-        (2048 * 17 + 1, 1, 18),
-        (2048 * 1000, 1, RESIDENT),
-        (2048 * 49, 100, 5),
-        (2048 * 4096, 100, 64),
-        (1000, 65_535, 1),
-    ],
-)
-def test_blocks_fill_the_device(count: int, number: int, blocks: int) -> None:
-    assert device._blocks(count, number, RESIDENT) == blocks

@@ -14,10 +14,9 @@ import pytest
 import torch
 
 from kernelgate.bench.core.errors import KernelgateError, UsageError
-from kernelgate.bench.record import Calls
 from kernelgate.bench.timing import pool, references
 from kernelgate.bench.timing.device import DeviceComparison
-from kernelgate.bench.timing.references import CallError, CallTally, Way
+from kernelgate.bench.timing.references import CallError, Way
 from tests.bench.timing import verified
 from tests.bench.timing.verified import AXES, IN_PLACE, ROWS, SUM, TWO_OUTPUTS, VerifiedCase
 
@@ -241,26 +240,6 @@ def test_where_rows_have_references_the_others_are_not_looked_at(tmp_path: Path,
         assert not compared(case, planned)[0].failed
         out[int(entries[-1]), 3] += 1
         assert compared(case, planned)[0].failed
-
-
-def test_a_tally_counts_and_keeps_the_largest_error() -> None:
-    tally = CallTally(made=9, repeated=4)
-    for error in (CallError(False, 0.25, 0.1), CallError(True, 2.0, 0.3)):
-        tally.add(error)
-    assert tally.calls() == Calls(made=9, compared=2, failed=1, repeated=4)
-    assert tally.errors().maximum == 2.0
-    assert tally.errors().mean == pytest.approx(0.2)
-    tally.add(CallError(True, None))
-    assert tally.errors().maximum is None
-    assert tally.errors().mean == pytest.approx(0.2)
-
-
-def test_a_small_case_is_not_judged_by_what_one_call_of_the_oracle_takes(tmp_path: Path) -> None:
-    """Which is the same for one entry and for hundreds."""
-    with verified.opened(verified.write(tmp_path, COUNTS), {**AXES, "M": 1}) as case:
-        asked: list[int] = getattr(case.kernel, "asked")  # noqa: B009 - of this card alone
-        assert min(asked[:-1]) >= 100
-        assert case.verifier.references.complete
 
 
 def test_a_call_is_as_wrong_as_its_worst_output() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -19,24 +18,18 @@ def test_the_step_is_the_smallest_difference_seen() -> None:
     assert timer.smallest_step([1.0, 1.0 + 1e-7, 1.5]) == pytest.approx(0.5), "rounding of floats is none"
 
 
-def test_the_cpu_clock_runs_calls_in_order_and_what_is_around_them_untimed() -> None:
+def test_the_cpu_clock_runs_calls_in_order_and_what_is_around_them_untimed(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
 
     def does(what: str) -> Call:
         return lambda: ran.append(what)
 
     first = Interval((does("a"), does("b")), before=does("probe"), after=does("copy"))
+    monkeypatch.setattr(timer, "_perf_counter_ns", iter([5_000, 8_000, 20_000, 20_500]).__next__)
     measured = timer.CpuTimer().measure([first, Interval((does("c"),))], does("reading"))
     assert ran == ["probe", "a", "b", "copy", "c", "reading"]
-    assert all(time_us > 0 for time_us in measured.times_us)
-    assert measured.held
-    assert timer.CpuTimer().capture([lambda: None]) is None
-
-
-def test_the_cpu_clock_says_when_intervals_began(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timer, "_perf_counter_ns", iter([5_000, 8_000, 20_000, 20_500]).__next__)
-    measured = timer.CpuTimer().measure([Interval(()), Interval(())])
     assert measured == TimedIntervals((3.0, 0.5), (5_000, 20_000), held=True)
+    assert timer.CpuTimer().capture([lambda: None]) is None
 
 
 def test_a_clock_that_is_replaced_later_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,46 +81,32 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> SimulatedGpu:
     return made
 
 
-def holds_us(gpu: SimulatedGpu, intervals: Sequence[Interval], batches: int) -> tuple[list[float], list[bool]]:
-    """How long the device is held for each of some batches, and whether that was long enough."""
-    clock, holds, held = timer.CudaTimer(), [], []
-    for _ in range(batches):
+@pytest.mark.parametrize(
+    ("speed", "calls", "holds", "held"),
+    [
+        # Each takes 900 µs to queue and 200 µs to run: after the third, the host is 2700 - 400 µs behind.
+        (1.0, [(900, 200)] * 3, [5_000, 2 * 2_300, 2 * 2_300], [True] * 3),
+        (1.0, [(1, 10)], [5_000, 500, 500], [True] * 3),
+        (1.0, [(90_000, 10)], [5_000, 100_000, 100_000], [False, True, True]),
+        (5.0, [(2_000, 10)] * 2, [5_000, 10_000, 20_000, 2 * 3_990], [False, False, True, False]),
+        (1.0, [(6_000, 9_000), (10, 10)], [5_000, 2 * 6_000], [False, True]),
+    ],
+    ids=["twice the head start", "fast host", "stalled host", "fast clock: doubled", "one was too late"],
+)
+def test_the_device_is_held_until_the_host_is_far_enough_ahead(
+    gpu: SimulatedGpu, speed: float, calls: list[tuple[float, float]], holds: list[float], held: list[bool]
+) -> None:
+    gpu.speed = speed
+    clock, intervals = timer.CudaTimer(), [Interval((gpu.call(*one),)) for one in calls]
+    for expected in zip(holds, held, strict=True):
         gpu.longest_us = 0.0
-        held.append(clock.measure(intervals).held)
-        holds.append(gpu.longest_us)
-    return holds, held
-
-
-def test_the_hold_is_twice_the_head_start_that_the_host_needed(gpu: SimulatedGpu) -> None:
-    """Each interval takes 900 µs to queue and 200 µs to run: after the third, the host is 2700 - 400 µs behind."""
-    holds, held = holds_us(gpu, [Interval((gpu.call(900, 200),))] * 3, 3)
-    assert (holds, held) == ([5_000, 2 * 2_300, 2 * 2_300], [True] * 3)
+        was_held = clock.measure(intervals).held
+        assert (gpu.longest_us, was_held) == expected
 
 
 def test_what_is_timed_is_the_calls_alone(gpu: SimulatedGpu) -> None:
     interval = Interval((gpu.call(9, 200), gpu.call(9, 300)), before=gpu.call(5, 70), after=gpu.call(5, 80))
     assert timer.CudaTimer().measure([interval] * 2).times_us == pytest.approx((500, 500))
-
-
-@pytest.mark.parametrize(
-    ("queuing_us", "expected"),
-    [(1, [5_000, 500, 500]), (90_000, [5_000, 100_000, 100_000])],
-    ids=["fast host", "stalled host"],
-)
-def test_the_hold_has_bounds(gpu: SimulatedGpu, queuing_us: float, expected: list[float]) -> None:
-    assert holds_us(gpu, [Interval((gpu.call(queuing_us, 10),))], 3)[0] == expected
-
-
-def test_a_hold_that_was_too_short_is_doubled(gpu: SimulatedGpu) -> None:
-    """On a device that counts so fast that twice the head start would be too short again."""
-    gpu.speed = 5.0
-    holds, held = holds_us(gpu, [Interval((gpu.call(2_000, 10),)), Interval((gpu.call(2_000, 10),))], 4)
-    assert (holds, held) == ([5_000, 10_000, 20_000, 2 * 3_990], [False, False, True, False])
-
-
-def test_one_interval_that_was_queued_too_late_is_enough(gpu: SimulatedGpu) -> None:
-    intervals = [Interval((gpu.call(6_000, 9_000),)), Interval((gpu.call(10, 10),))]
-    assert holds_us(gpu, intervals, 2) == ([5_000, 2 * 6_000], [False, True])
 
 
 def test_no_hold_is_long_enough_for_a_call_that_waits_for_the_device(gpu: SimulatedGpu) -> None:
