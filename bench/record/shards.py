@@ -3,15 +3,14 @@ record from those of all shards, as if one machine had measured every case."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby, pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from statistics import fmean
 
 from kernelgate.bench.core.errors import RecordError
 from kernelgate.bench.record.findings import Check, Note, summed
 from kernelgate.bench.record.run_record import RunRecord
-from kernelgate.bench.record.subjects import Build, CaseKey, CheckKind, Environment, Expected, Shard
+from kernelgate.bench.record.subjects import CaseKey, CheckKind, Environment, Expected, Shard
 
 SHARD_MISSING, MEASURED_IN_SHARDS = "shard_missing", "measured_in_shards"
 CHECKS_OF_FIRST: tuple[CheckKind, ...] = ("fuzz",)
@@ -52,112 +51,84 @@ def measured_seconds(record: RunRecord) -> dict[CaseKey, float]:
 # ---- Merging ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ShardFile:
-    """A record and the name of its file."""
+def merged(files: Mapping[str, RunRecord]) -> RunRecord:
+    """The record of all cases, from shards by the names of their files. Those of a shard that is not given are in it,
+    not measured, and a note names them.
 
-    name: str
-    record: RunRecord
-    shard: Shard
-
-
-def shard_file(name: str, record: RunRecord) -> ShardFile:
-    """Raises RecordError for what is no shard."""
-    if record.run.shard is None or record.expected is None:
-        raise RecordError(f"{name} is no shard: measure each part with `kernelgate bench --shard NUMBER/COUNT`")
-    return ShardFile(name, record, record.run.shard)
-
-
-def merged(files: Sequence[ShardFile]) -> RunRecord:
-    """The record of all cases. Those of a shard that is not given are in it, not measured, and a note names them.
-
-    Raises RecordError for shards that are not of one measurement, naming two files and what differs.
+    Raises RecordError for what is no shard, and for shards that are not of one measurement, naming two files and what
+    differs.
     """
-    ordered = sorted(files, key=lambda one: one.shard.number)
-    first = ordered[0]
-    for one, other in pairwise(ordered):
-        if one.shard.number == other.shard.number:
-            raise RecordError(f"{one.name} and {other.name} are both shard {one.shard}: give one of them")
-    for other in ordered[1:]:
-        for what, was, now in _apart(first, other):
+    shards: dict[int, str] = {}
+    for name, one in files.items():
+        if one.run.shard is None or one.expected is None:
+            raise RecordError(f"{name} is no shard: measure each part with `kernelgate bench --shard NUMBER/COUNT`")
+        if (other := shards.setdefault(one.run.shard.number, name)) != name:
+            raise RecordError(f"{other} and {name} are both shard {one.run.shard}: give one of them")
+    names = [shards[number] for number in sorted(shards)]
+    for name in names[1:]:
+        facts, others = (_facts(files[one]) for one in (names[0], name))
+        if differing := [what for what in facts | others if facts.get(what) != others.get(what)]:
+            was, now = (of.get(differing[0], "missing") for of in (facts, others))
             raise RecordError(
-                f"{first.name} and {other.name} are not of one measurement: the {what} is {was} in the first and {now} "
+                f"{names[0]} and {name} are not of one measurement: the {differing[0]} is {was} in the first and {now} "
                 "in the second; merge the shards of one measurement only"
             )
-    records = [one.record for one in ordered]
+    records = [files[name] for name in names]
+    first, shard = records[0], records[0].run.shard or Shard(number=1, of=1, seed=0)
     environments, renamed = _environments(records)
-    absent = sorted(set(range(1, first.shard.of + 1)) - {one.shard.number for one in ordered})
+    absent = sorted(set(range(1, shard.of + 1)) - shards.keys())
     checks = {kind for record in records if record.expected for kind in record.expected.checks}
     checks |= set(CHECKS_OF_FIRST if 1 in absent else ())
-    expected = (first.record.expected or Expected()).model_copy(update={"checks": tuple(sorted(checks))})
+    expected = (first.expected or Expected()).model_copy(update={"checks": tuple(sorted(checks))})
     ended = min((record.run.ended for record in records), key=ENDINGS.index) or "cancelled"
     began = min((record.run.created_at for record in records if record.run.created_at), default=None)
     of_all = {"shard": None, "ended": ended, "created_at": began, "resumed_from": None}
     notes = {(note.code, note.card, note.text): note for record in records for note in record.notes}
     return RunRecord(
-        run=first.record.run.model_copy(update=of_all),
+        run=first.run.model_copy(update=of_all),
         expected=expected,
         environments=environments,
-        cards=first.record.cards,
-        builds=first.record.builds,
+        cards=first.cards,
+        builds=first.builds,
         cases=expected.cases,
         processes=tuple(
             process.model_copy(
                 update={
-                    "id": f"{one.shard.number}-{process.id}",
-                    "environment": names.get(process.environment, process.environment),
+                    "id": f"{number}-{process.id}",
+                    "environment": known.get(process.environment, process.environment),
                 }
             )
-            for one, names in zip(ordered, renamed, strict=True)
-            for process in one.record.processes
+            for number, one, known in zip(sorted(shards), records, renamed, strict=True)
+            for process in one.processes
         ),
         checks=_checks(records),
         profile=tuple(profile for record in records for profile in record.profile),
         costs=summed(cost for record in records for cost in record.costs),
-        notes=(*_shard_notes(first.shard, expected, records, absent), *notes.values()),
+        notes=(*_shard_notes(shard, expected, records, absent), *notes.values()),
     )
 
 
-def _apart(one: ShardFile, other: ShardFile) -> Iterator[tuple[str, object, object]]:
-    """What must be the same and is not, with both values."""
-    there = _facts(other)
-    yield from ((what, was, there[what]) for what, was in _facts(one).items() if was != there[what])
-    for what, mine, theirs in (
-        ("plan", _planned(one.record), _planned(other.record)),
-        ("set of compiled libraries", _libraries(one.record.builds), _libraries(other.record.builds)),
-    ):
-        if mine != theirs:
-            differing = sorted(key for key in mine | theirs if mine.get(key) != theirs.get(key))
-            yield what, mine.get(differing[0], "another"), f"{theirs.get(differing[0], 'another')} ({differing[0]})"
-
-
-def _facts(one: ShardFile) -> dict[str, object]:
-    run, machine = one.record.run, one.record.environment
+def _facts(one: RunRecord) -> dict[str, object]:
+    """What all shards of a measurement have in common, by what it is called."""
+    run, machine, plan = one.run, one.environment, one.expected or Expected()
+    shard = run.shard or Shard(number=1, of=1, seed=0)
     return {
-        "number of shards": one.shard.of,
+        "number of shards": shard.of,
         "base commit": run.base_sha,
         "head commit": run.head_sha,
         "repository": run.repository,
-        "policy": one.shard.policy,
-        "seed": one.shard.seed,
+        "policy": shard.policy,
+        "seed": shard.seed,
         "kind of GPU": machine.device.name,
         "label of the GPU": run.gpu,
         "driver": machine.device.driver,
         "version of torch": machine.torch,
         "numerics": machine.numerics and machine.numerics.words,
+        "number of processes": plan.processes,
+        **{f"plan of card {card.name}": card.hash for card in plan.cards},
+        **{f"plan of case {case.card}/{case.id}": case.model_dump_json() for case in plan.cases},
+        **{f"library of the {build.side} of {build.card}": build.library_sha256 for build in one.builds},
     }
-
-
-def _planned(record: RunRecord) -> dict[str, str]:
-    """The cards and cases that were asked for, each with what decides about it."""
-    expected = record.expected or Expected()
-    cards = {f"card {card.name}": card.hash or "no hash" for card in expected.cards}
-    cases = {f"case {case.card}/{case.id}": case.model_dump_json() for case in expected.cases}
-    return {**cards, **cases, "processes": str(expected.processes)}
-
-
-def _libraries(builds: Iterable[Build]) -> dict[str, str]:
-    return {f"the {one.side} of {one.card}": one.library_sha256 or "unknown" for one in builds}
 
 
 def _environments(records: Sequence[RunRecord]) -> tuple[tuple[Environment, ...], list[dict[str, str]]]:

@@ -43,7 +43,7 @@ def merge(records: tuple[Path, ...], output: Path) -> Answered:
 
     Exit codes: 0 merged, 3 they are not of one measurement, 64 usage.
     """
-    made = record.merged([record.shard_file(str(path), record.read(path)) for path in records])
+    made = record.merged({str(path): record.read(path) for path in records})
     missing = next((note.text for note in made.notes if note.code == record.SHARD_MISSING), "")
     if missing:
         progress.say(missing)

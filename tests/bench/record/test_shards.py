@@ -73,7 +73,7 @@ def parts(of: int = 3) -> list[RunRecord]:
 
 
 def put_together(made: list[RunRecord]) -> RunRecord:
-    return record.merged([record.shard_file(f"{number}.json", one) for number, one in enumerate(made, 1)])
+    return record.merged({f"{number}.json": one for number, one in enumerate(made, 1)})
 
 
 def test_merged_shards_are_judged_as_the_unbroken_record() -> None:
@@ -136,7 +136,10 @@ OTHERS = [
         changed(environments=(Environment(device=record.Device(name="NVIDIA L4")),)),
         "NVIDIA H200 in the first and NVIDIA L4",
     ),
-    (lambda made: made.model_copy(update={"expected": record.Expected()}), "the plan is"),
+    (
+        lambda made: made.model_copy(update={"expected": record.Expected()}),
+        "the number of processes is 2 in the first and None",
+    ),
     (changed({"shard": Shard(number=1, of=3, seed=7, policy="p")}), "are both shard 1/3: give one of them"),
     (changed({"shard": None}), "2.json is no shard: measure each part with `kernelgate bench --shard NUMBER/COUNT`"),
 ]
