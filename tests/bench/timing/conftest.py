@@ -45,11 +45,12 @@ def plus(x, y):
 
 
 @pytest.fixture(autouse=True)
-def a_fast_oracle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine it would be too slow for every entry to have a reference."""
+def on_a_busy_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oracle would be too slow for every entry to have a reference, and another run would be waited for."""
     from kernelgate.bench.timing import references
 
     monkeypatch.setattr(references, "REFERENCE_S", {"cpu": 1e6})
+    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
 
 
 class KindBench:
@@ -89,8 +90,7 @@ class KindBench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> KindBench:
-    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
+def bench(tmp_path: Path, request: pytest.FixtureRequest) -> KindBench:
     return KindBench(tmp_path, request.node.name)
 
 

@@ -5,13 +5,10 @@ Nothing here asserts how long anything takes.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from pydantic import BaseModel
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Sides
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.timing import paired, pool, process, verifier
 from kernelgate.bench.timing.paired import CardPlan
@@ -49,16 +46,9 @@ def test_a_right_kernel_of_each_kind_is_timed_and_checked(bench: KindBench, body
     assert all(side.compared and not side.failed for side in calls(witness, -1).values())
 
 
-LAZY = {
-    "in place, remembers": (IN_PLACE, "    x.add_(y)", "    x.copy_(known.setdefault(x.data_ptr(), x + y))"),
-    "returns the same tensor": (RETURNS, "return x + y", "return known.setdefault(0, x + y)"),
-}
-
-
-@pytest.mark.parametrize(("body", "old", "new"), LAZY.values(), ids=LAZY)
-def test_a_kernel_that_skips_work_when_it_is_timed_is_caught(bench: KindBench, body: str, old: str, new: str) -> None:
-    assert KERNEL.count(old) == 1
-    done = bench.time(body, KERNEL.replace(old, new))
+def test_a_kernel_that_skips_work_in_place_when_it_is_timed_is_caught(bench: KindBench) -> None:
+    lazy = KERNEL.replace("    x.add_(y)", "    x.copy_(known.setdefault(x.data_ptr(), x + y))")
+    done = bench.time(IN_PLACE, lazy)
     assert looked_at(calls(done)["base"])
     assert calls(done)["head"].failed > 0
 
@@ -185,16 +175,10 @@ def test_packages_that_register_the_same_operator_take_turns(bench: KindBench) -
 # Two cards in one run
 
 
-@pytest.fixture
-def two(bench: KindBench) -> tuple[CardPlan, CardPlan]:
-    """Two cards whose case has one id, and a head alone of the second."""
+def test_two_cards_take_turns_and_are_resumed_where_they_were_cut_short(bench: KindBench) -> None:
+    """Their cases have one id; of the second there is a head alone."""
     one = bench.part(bench.card(INTO, "one"), bench.library(card="one"), bench.library(card="one"))
-    return one, bench.part(bench.card(RETURNS, "two"), None, bench.library(card="two"))
-
-
-def test_two_cards_take_turns_and_are_resumed_where_they_were_cut_short(
-    bench: KindBench, two: tuple[CardPlan, CardPlan]
-) -> None:
+    two = one, bench.part(bench.card(RETURNS, "two"), None, bench.library(card="two"))
     asked: list[int] = []
 
     def undecided(so_far: RunRecord) -> frozenset[CaseKey]:
@@ -206,8 +190,6 @@ def test_two_cards_take_turns_and_are_resumed_where_they_were_cut_short(
     made = [("one-1", "paired"), ("two-1", "block"), ("one-2", "paired"), ("two-2", "block")]
     assert [(process.id, process.role) for process in done.processes] == made
     assert [{timing.card for timing in process.timings} for process in done.processes] == [{"one"}, {"two"}] * 2
-    assert [(case.card, case.id) for case in done.cases] == [("one", "m8_n16_fp32"), ("two", "m8_n16_fp32")]
-    assert [card.name for card in done.cards] == ["one", "two"]
     assert [(build.card, build.side) for build in done.builds] == [("one", "base"), ("one", "head"), ("two", "head")]
     assert record.read(bench.path) == done
     assert done.run.ended == "complete"
@@ -217,14 +199,3 @@ def test_two_cards_take_turns_and_are_resumed_where_they_were_cut_short(
     assert [(process.id, process.role) for process in resumed.processes] == made
     assert resumed.processes[:3] == cut.processes
     assert resumed.processes[3] != done.processes[3], "it was timed again"
-
-
-def test_a_card_that_fails_is_named_and_the_other_is_kept(bench: KindBench, two: tuple[CardPlan, CardPlan]) -> None:
-    dies = KERNEL.replace("return x + y", "raise RuntimeError('no way')")
-    broken = replace(two[1], sides=Sides(None, bench.library(dies, card="two")))
-    bench.run(two[0], broken)
-    timed, failed = record.read(bench.path).processes
-    assert timed.id == "one-1"
-    [timing] = failed.timings
-    assert timing.card == "two"
-    assert "RuntimeError: no way" in (timing.calls["head"].crashed or "")

@@ -38,6 +38,7 @@ from tests import faulty
 from tests.bench import in_process
 from tests.bench.in_process import put_workers_in_threads
 from tests.bench.machine import CPU
+from tests.bench.timing.conftest import calls, roles
 from tests.processes import alive, wait_for
 
 ROOT = Path(__file__).parents[3]
@@ -57,11 +58,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
         return faulty.build(folder / "library", namespace or f"paired_{folder.name.replace('-', '_')}", fault)
 
     return build
-
-
-@pytest.fixture(autouse=True)
-def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
 
 
 @functools.cache
@@ -91,11 +87,6 @@ def looked_at(calls: record.Calls) -> bool:
     """Whether some of the calls were compared and none was wrong. A quarter of them is drawn, of 128 more than 90 less
     than once in a million times; fewer are on a busy machine."""
     return calls.failed == 0 and 0 < (calls.compared or 0) < 0.7 * (calls.made or 0)
-
-
-def first(done: RunRecord) -> record.Timing:
-    """The first case in the first process."""
-    return done.processes[0].timings[0]
 
 
 # What is recorded
@@ -146,10 +137,10 @@ def test_a_library_against_itself_and_a_head_alone(built: Build, tmp_path: Path)
     same = built()
     done = run(plan(same, same), tmp_path / "run.json", resume=True)  # there is no record yet: one is begun
     assert "base and head of attention are the same library, which is timed against itself" in texts(done)
-    assert set(first(done).samples_us) == {"base", "head", "reference"}
+    assert set(done.processes[0].timings[0].samples_us) == {"base", "head", "reference"}
     done = run(plan(None, same), tmp_path / "run.json")
     assert [build.side for build in done.builds] == ["head"]
-    assert set(first(done).samples_us) == {"head", "reference"}
+    assert set(done.processes[0].timings[0].samples_us) == {"head", "reference"}
     assert done.processes[0].role == "block"
 
 
@@ -164,8 +155,8 @@ def test_a_head_beside_a_pinned_commit_is_a_night_of_the_history(built: Build, t
     """In one process, round by round, and the head is still one without a base: what a baseline is made of."""
     done = run(beside_pinned(plan(None, built(), processes=2, rounds=25), built()), tmp_path / "run.json")
     assert [build.side for build in done.builds] == ["head", f"commit:{'b' * 40}"]
-    assert [one.role for one in done.processes] == ["block", "block"]
-    assert {*first(done).samples_us} == {"head", "reference", f"commit:{'b' * 40}"}
+    assert roles(done) == ["block", "block"]
+    assert {*done.processes[0].timings[0].samples_us} == {"head", "reference", f"commit:{'b' * 40}"}
     of_head = done.model_copy(update={"run": record.Run(head_sha="a" * 40)})
     [case_] = judging.judged("name", of_head, Policy()).cases
     [compared] = case_.comparisons
@@ -176,7 +167,7 @@ def test_a_head_beside_a_pinned_commit_is_a_night_of_the_history(built: Build, t
 @pytest.mark.usefixtures("in_process")
 def test_a_pinned_commit_that_does_not_run_keeps_no_head_from_being_timed(built: Build, tmp_path: Path) -> None:
     done = run(beside_pinned(plan(None, built(), (CAUSAL,)), built("raises_if_causal")), tmp_path / "run.json")
-    assert {*first(done).samples_us} == {"head", "reference"}
+    assert {*done.processes[0].timings[0].samples_us} == {"head", "reference"}
     assert any("measured without the pinned commit: process 1 of 1 failed" in text for text in texts(done))
 
 
@@ -208,9 +199,9 @@ def test_a_kernel_that_does_not_do_its_work_when_timed_is_caught(
     monkeypatch.setattr(pool, "CHEAP_BYTES", 0)
     monkeypatch.setitem(verifier.LEAST_US, "cpu", 1e9)
     done = run(plan(built(), built(fault), rounds=60), tmp_path / "run.json")
-    calls, errors = first(done).calls, first(done).errors
-    assert looked_at(calls["base"])
-    assert calls["head"].failed > 0
+    errors = done.processes[0].timings[0].errors
+    assert looked_at(calls(done)["base"])
+    assert calls(done)["head"].failed > 0
     assert errors["base"].maximum is not None
     assert (errors["head"].maximum is None) == (fault != "remembers"), "what was not written is poisoned"
 
@@ -288,7 +279,7 @@ def test_where_neither_crashes_without_the_other_they_take_turns(
 ) -> None:
     crashing(lambda turn, _: turn.role == "paired", "base", "head", hung=hung)
     done = run(plan(built(), built()), tmp_path / "run.json")
-    assert [one.role for one in done.processes] == ["alternating"]
+    assert roles(done) == ["alternating"]
     assert any(KILLED in text for text in texts(done))
     assert not crashes(done)
 
@@ -372,7 +363,7 @@ def test_a_kernel_that_takes_long_does_not_hang_and_one_that_waits_forever_later
     monkeypatch.setattr(case_timing, "HANGS_S", 3.0)
     slow = run(plan(built(), built("sleeps"), rounds=12), tmp_path / "slow.json")
     assert crashes(slow) == {}
-    assert sum(first(slow).samples_us["head"]) > 6e6, "more than what first calls may take"
+    assert sum(slow.processes[0].timings[0].samples_us["head"]) > 6e6, "more than what first calls may take"
     hangs = run(plan(built(), built("hangs_in_the_tenth_call")), tmp_path / "hangs.json")
     assert "the process did not answer for " in (crashes(hangs)[SMALL, "head"] or "")
 
@@ -405,9 +396,9 @@ def test_a_library_that_bears_no_other_takes_turns_too(built: Build, tmp_path: P
     (note,) = [note for note in texts(done) if "took turns" in note]
     assert "while loading" in note
     assert "SIGABRT" in note
-    assert [process.role for process in done.processes] == ["alternating"]
+    assert roles(done) == ["alternating"]
     done = run(replace(planned, processes=2), path, resume=True)
-    assert [process.role for process in done.processes] == ["alternating"] * 2, "and a resumed run goes on so"
+    assert roles(done) == ["alternating"] * 2, "and a resumed run goes on so"
 
 
 # Going on
@@ -598,5 +589,5 @@ def test_ctrl_c_ends_the_process_too(built: Build, tmp_path: Path) -> None:
     wait_for(lambda: not any(map(alive, started)), what="a process outlives the run")
     kept = record.read(tmp_path / "run.json")
     assert kept.run.ended == "cancelled"
-    assert set(first(kept).samples_us) == {"base", "head", "reference"}
-    assert (kept.processes[0].role, first(kept).calls["head"].failed) == ("paired", 0)
+    assert set(kept.processes[0].timings[0].samples_us) == {"base", "head", "reference"}
+    assert (kept.processes[0].role, calls(kept)["head"].failed) == ("paired", 0)

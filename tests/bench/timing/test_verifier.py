@@ -11,13 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.operands import Inputs, Tensors
 from kernelgate.bench.system import worker
 from kernelgate.bench.timing import pool, protocol, verifier
 from kernelgate.bench.timing.process import VERIFIER
 from kernelgate.bench.timing.references import CallError, References
-from kernelgate.bench.timing.verifier import Verifier
 from tests.bench.timing import verified
 from tests.bench.timing.verified import AXES, IN_PLACE, ROWS, SUM, VerifiedCase, nothing
 
@@ -58,17 +56,10 @@ def test_no_two_calls_read_the_same_inputs(case: VerifiedCase) -> None:
 
 
 def test_a_batch_has_no_more_calls_than_there_are_windows_and_neighbours_share_nothing(tmp_path: Path) -> None:
-    """So that entries need not change places while a batch is planned. Of whole sets, calls read some again."""
+    """So that entries need not change places while a batch is planned."""
     with verified.opened(verified.write(tmp_path, ROWS), AXES) as case:
         assert case.prepared.slots == case.pool.size.windows
         assert all(abs(one - other) >= 2 for one, other in pairwise(case.plan(case.prepared.slots).windows))
-    with verified.opened(verified.write(tmp_path, SUM), AXES) as case:
-        sets = case.pool.size.windows
-        assert case.prepared.slots > sets
-        for _ in range(2):
-            assert sorted(case.plan(3 * sets).windows) == sorted(list(range(sets)) * 3)
-            case.check(("head",) * 3 * sets)
-        assert case.verifier.close().calls["head"].repeated == 2 * 2 * sets
 
 
 def test_calls_that_read_inputs_again_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,24 +262,6 @@ def test_poison_comes_to_each_byte_in_the_end(tmp_path: Path) -> None:
             assert 0 < int(now.sum()) < len(reached) / 2, "a part each time"
             reached |= now
         assert bool(reached.all())
-
-
-def test_a_verifier_answers_one_case_after_the_other(tmp_path: Path) -> None:
-    asked = Verifier()
-    card = verified.write(tmp_path, ROWS)
-    with worker.memory_file() as read, worker.memory_file() as written:
-        with pytest.raises(KernelgateError, match="no case is prepared"):
-            asked.answer(protocol.PlanCalls(count=1))
-        for _ in range(2):
-            assert isinstance(asked.answer(preparing(card, (read, written))), protocol.CasePrepared)
-            assert isinstance(asked.answer(protocol.PlanCalls(count=2)), protocol.Planned)
-            assert asked.answer(protocol.CheckCalls(sides=("head", "head"), busy_us=1.0)) == protocol.Checked()
-            closed = asked.answer(protocol.CloseCase())
-            assert isinstance(closed, protocol.CaseChecked)
-            assert closed.calls["head"].failed == 1
-            assert closed.seconds > 0
-            with pytest.raises(KernelgateError, match="no case is prepared"):
-                asked.answer(protocol.CloseCase())
 
 
 def test_two_probes_tell_how_long_it_took_and_on_one_multiprocessor_the_clock() -> None:
