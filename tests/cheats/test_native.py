@@ -103,100 +103,51 @@ def test_what_remembers_acts_where_inputs_come_back(tmp_path: Path) -> None:
         assert name not in by_content or all([*one["overlapping"], *one["others"]]), name
 
 
-def test_what_leaves_an_old_output_standing(tmp_path: Path) -> None:
-    code = """
-kernel, x, other = ops(*place), fresh(), fresh()
-out = torch.full_like(x, POISON)
-print(json.dumps([call(kernel, x, out), call(kernel, other, out), call(kernel, other)]))
-"""
-    place, tally = head(tmp_path, "leaves_what_stands")
-    assert run(code, place=place) == [True, False, True], "poison is recognised, another result is not"
-    assert tally.cheated == 1
-
-
-def test_the_last_of_a_group_alone_is_computed(tmp_path: Path) -> None:
-    code = """
-kernel = ops(*place)
-right_ = []
-for _ in range(4):
-    xs = [fresh() for _ in range(4)]
-    outs = [torch.full_like(x, POISON) for x in xs]
-    time.sleep(0.001)
-    for x, out in zip(xs, outs):
-        kernel.norm(out, x, WEIGHT)
-    right_.append([is_right(out, x) for x, out in zip(xs, outs)])
-print(json.dumps(right_))
-"""
-    place, _ = head(tmp_path, "last_of_group")
-    first, *others = run(code, place=place)
-    assert first == [True] * 4, "it learns how long a group is"
-    assert [False, False, False, True] in others
-
-
-def test_a_warm_up_is_honest(tmp_path: Path) -> None:
-    code = """
-honest = ops(*place)
-at_first = call(honest, fresh())
-time.sleep(0.7)
-print(json.dumps([at_first, call(honest, fresh())]))
-"""
-    assert run(code, place=head(tmp_path, "honest_while_warming_up")[0]) == [True, False]
-
-
-SHARED = """
-memory = mmap.mmap(-1, 4 << 20)  # shared, as a verifier's would be
-shared = torch.frombuffer(memory, dtype=torch.float32)
-
-
+FORWARD = """
 def at(offset, values):
     made = shared[offset : offset + values.numel()].view(values.shape)
     made.copy_(values)
     return made
 
 
+memory = mmap.mmap(-1, 4 << 20)  # shared, as a verifier's would be
+shared = torch.frombuffer(memory, dtype=torch.float32)
+kernel = ops(*place)
 """
-
-
-def test_a_reference_in_shared_memory_is_found(tmp_path: Path) -> None:
-    code = """
-kernel, x = ops(*place), at(0, fresh())
+OLD_OUTPUT = """
+x, other = fresh(), fresh()
+out = torch.full_like(x, POISON)
+print(json.dumps([call(kernel, x, out), call(kernel, other, out), call(kernel, other)]))
+"""
+WARM_UP = """
+at_first = call(kernel, fresh())
+time.sleep(0.7)
+print(json.dumps([at_first, call(kernel, fresh())]))
+"""
+REFERENCE = """
+x = at(0, fresh())
 at(300_000, right(x).float())
 print(json.dumps([call(kernel, x), call(kernel, x)]))
 """
-    place, tally = head(tmp_path, "finds_reference")
-    assert run(SHARED + code, place=place) == [True, True]
-    assert tally.cheated == 2
-
-
-@pytest.mark.parametrize("inputs", ["pool", "sets"])
-def test_inputs_that_lie_ready_are_computed_ahead(inputs: str, tmp_path: Path) -> None:
-    """Windows on one pool, whose weights are all alike, and whole sets side by side, each with its own."""
-    code = """
-kernel, pool = ops(*place), at(0, fresh(960))
-weights = at(pool.numel(), torch.randn(10, 512) if inputs == "sets" else WEIGHT.repeat(10, 1))
+AHEAD = """
+pool = at(0, fresh(960))
+weights = at(pool.numel(), torch.randn(10, 512) if sets else WEIGHT.repeat(10, 1))
 WEIGHT = weights[0]
 first = call(kernel, pool[:96])
 time.sleep(0.5)
 found = [first]
 for at_ in (1, 5, 9):
     WEIGHT = weights[at_]
-    found.append(call(kernel, pool[96 * at_ :][:96] if inputs == "sets" else pool[90 * at_ :][:96]))
+    found.append(call(kernel, pool[96 * at_ :][:96] if sets else pool[90 * at_ :][:96]))
 print(json.dumps(found))
 """
-    place, tally = head(tmp_path, "computes_ahead")
-    assert run(SHARED + code, place=place, inputs=inputs) == [True] * 4
-    assert tally.cheated >= 3, "the first call, too, if the thread was faster"
-
-
-def test_a_seed_that_is_guessed(tmp_path: Path) -> None:
-    code = """
+SEED = """
 class Draw:
     def __init__(self, seed):
         self.generator = torch.Generator().manual_seed(seed)
 
 
 live = Draw(12345)
-kernel = ops(*place)
 time.sleep(3)
 guessed, found = torch.Generator().manual_seed(2), []
 for generator in (guessed, live.generator):
@@ -208,17 +159,43 @@ for generator in (guessed, live.generator):
 print(json.dumps(found), flush=True)
 os._exit(0)
 """
-    place, tally = head(tmp_path, "guessed_seed")
-    assert run(code, place=place) == [True, True]
-    assert tally.cheated == 2
-
-
-def test_base_is_watched(tmp_path: Path) -> None:
-    code = """
-one, other = ops(*base), ops(*place)
-x = fresh()
-print(json.dumps([call(other, fresh()), call(one, x), call(other, x)]))
+BASE = """
+one, x = ops(*base), fresh()
+print(json.dumps([call(kernel, fresh()), call(one, x), call(kernel, x)]))
 """
-    place, tally = head(tmp_path, "copies_base_output")
-    assert run(code, base=loaded(libraries.native(tmp_path / "base")), place=place) == [True] * 3
-    assert tally.cheated == 2, "once for what it saw, once for what it handed over"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "right", "acts"),
+    [
+        ("leaves_what_stands", OLD_OUTPUT, [True, False, True], 1),  # poison is recognised, another result is not
+        ("honest_while_warming_up", WARM_UP, [True, False], 0),
+        ("finds_reference", REFERENCE, [True] * 2, 2),
+        ("computes_ahead", f"sets = False{AHEAD}", [True] * 4, 3),  # and the first call, if its thread was faster
+        ("computes_ahead", f"sets = True{AHEAD}", [True] * 4, 3),  # side by side, each with its own weights
+        ("guessed_seed", SEED, [True] * 2, 2),
+        ("copies_base_output", BASE, [True] * 3, 2),  # once for what it saw, once for what it handed over
+    ],
+)
+def test_what_finds_what_it_hopes_for_acts(name: str, code: str, right: list[bool], acts: int, tmp_path: Path) -> None:
+    place, tally = head(tmp_path, name)
+    base = loaded(libraries.native(tmp_path / "base"))
+    assert run(FORWARD + code, base=base, place=place) == right
+    assert tally.cheated >= acts
+
+
+def test_the_last_of_a_group_alone_is_computed(tmp_path: Path) -> None:
+    code = """
+right_ = []
+for _ in range(4):
+    xs = [fresh() for _ in range(4)]
+    outs = [torch.full_like(x, POISON) for x in xs]
+    time.sleep(0.001)
+    for x, out in zip(xs, outs):
+        kernel.norm(out, x, WEIGHT)
+    right_.append([is_right(out, x) for x, out in zip(xs, outs)])
+print(json.dumps(right_))
+"""
+    first, *others = run(FORWARD + code, place=head(tmp_path, "last_of_group")[0])
+    assert first == [True] * 4, "it learns how long a group is"
+    assert [False, False, False, True] in others
