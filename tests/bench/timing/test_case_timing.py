@@ -44,7 +44,7 @@ def test_batches_keep_the_order_and_fit(calls: list[int], slots: int, queue: int
     def fits(first: int, end: int) -> bool:
         part = calls[first:end]
         room = sum(part) <= slots and sum(count + AROUND_SAMPLE for count in part) <= queue
-        return room and len(part) <= MAX_SAMPLES
+        return room and 0 < len(part) <= MAX_SAMPLES
 
     assert all(fits(first, end) or end == first + 1 for first, end in cut), "one that is too long is alone"
     assert not any(fits(first, end + 1) for (first, end), _ in pairwise(cut)), "as many as fit"
@@ -105,6 +105,13 @@ def test_calls_that_wait_for_the_device_are_timed_once_and_it_is_said(monkeypatc
         assert len(case_timing.batch(simulated.team, case, simulated, BOTH, HOW)) == 2
         assert made.call_count == attempts
         assert set(case.notes) == ({"host_waits"} if waits else set())
+
+
+def test_a_call_hangs_that_takes_twenty_times_as_long_and_twenty_seconds_more_than_it_did_at_least() -> None:
+    case = SimulatedProcess(TWO).samples()
+    case.first_calls_s, case.fastest_s = 300.0, {"base": 2.0}
+    assert case.patience_s([("base", 3)]) == 20 + 20 * 3 * 2
+    assert case.patience_s([("base", 3), ("head", 1)]) == 300, "the head's first calls may compile"
 
 
 def test_times_of_other_samples_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
