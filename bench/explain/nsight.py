@@ -28,7 +28,7 @@ from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.kernel import triton_build, watched_call
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.kernel.watched_call import AHEAD, DONE, WarmProcesses, WatchedCall, Watching
-from kernelgate.bench.record import MAX_HOT_TEXT, HotSpots, Note, Profile, RunRecord, Side, with_costs
+from kernelgate.bench.record import MAX_HOT_TEXT, HotLine, HotSpots, Note, Profile, RunRecord, Side, with_costs
 from kernelgate.bench.system import cuda_tools, lock, progress
 from kernelgate.bench.system.supervise import Running, TimeLimits
 from kernelgate.bench.system.worker import WorkerProcess
@@ -347,43 +347,29 @@ def summaries(profiles: Sequence[Profile]) -> dict[str, str]:
 def quoted(found: HotSpots, library: Library) -> HotSpots:
     """The same with files as the commit names them, and the text of its lines; of any other file its name alone."""
     folder = sources_in(library)
-    # Path of the commit (of a package, below the folder that it is imported from) and where a copy is.
-    own = {
-        path.relative_to(folder).as_posix(): path
-        for path in folder.rglob("*")
-        if path.is_file() and not path.is_symlink()
-    }
-    texts: dict[str, list[str]] = {}
-
-    def text(path: str, number: int) -> str | None:
-        if path not in texts:
-            texts[path] = own[path].read_text(encoding="utf-8", errors="replace").splitlines()
-        held = texts[path]
-        return held[number - 1].strip()[:MAX_HOT_TEXT] if number <= len(held) else None
-
-    lines = tuple(
-        one.model_copy(update={"file": path or _file_name(one.file), "text": text(path, one.line) if path else None})
-        for one in found.lines
-        for path in (_commit_path(one.file, library, own),)
-    )
-    instructions = tuple(
-        one.model_copy(update={"file": one.file and (_commit_path(one.file, library, own) or _file_name(one.file))})
-        for one in found.instructions
-    )
-    return found.model_copy(update={"lines": lines, "instructions": instructions})
-
-
-def _commit_path(file: str, library: Library, own: Mapping[str, Path]) -> str | None:
-    """What a line table calls a file of the commit. A package's may also be compiled where it is called."""
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    own = {path.relative_to(folder).as_posix(): path for path in files}
+    # A package's may also be compiled where it is called.
     is_package = library.manifest.kind == "package"
     places = (f"{triton_build.SOURCES}/", f"{library.path.resolve()}/") if is_package else (HERE,)
-    prefix = next((place for place in places if file.startswith(place)), None)
-    path = normpath(file.removeprefix(prefix)) if prefix else None
-    return path if path in own else None
 
+    def of_commit(file: str) -> str | None:
+        """Its path in the commit; of a package, below the folder that it is imported from."""
+        prefix = next((place for place in places if file.startswith(place)), None)
+        path = normpath(file.removeprefix(prefix)) if prefix else None
+        return path if path in own else None
 
-def _file_name(file: str) -> str:
-    return PurePosixPath(file).name or file
+    def name(file: str) -> str:
+        return of_commit(file) or PurePosixPath(file).name or file
+
+    def text(one: HotLine) -> str | None:
+        path = of_commit(one.file)
+        held = own[path].read_text(encoding="utf-8", errors="replace").splitlines() if path else []
+        return held[one.line - 1].strip()[:MAX_HOT_TEXT] if one.line <= len(held) else None
+
+    lines = (one.model_copy(update={"file": name(one.file), "text": text(one)}) for one in found.lines)
+    instructions = (one.model_copy(update={"file": one.file and name(one.file)}) for one in found.instructions)
+    return found.model_copy(update={"lines": tuple(lines), "instructions": tuple(instructions)})
 
 
 # ---- Profiles of a record --------------------------------------------------------------------------------------------
