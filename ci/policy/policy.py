@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from kernelgate.bench.core import files
@@ -30,25 +30,15 @@ minimum, where the case's history excludes such a lottery, or where the change i
 RESOLUTION_PCT: Final = 0.4
 """`kernelgate bench` stops once each case has a direction or would have shown a change of this size, and is on one side
 of each gate. MISS is the probability that it stops on the wrong side."""
-MOST_FAULTS = 3
-"""That one message names."""
 MOST_SHOWN = 60
 """Characters of a value that does not fit."""
 MOST_PROCESSES = 32
 """Of one case in a record: no policy may ask for more, and no artifact may hold more."""
 
 
-def between(low: float, high: float) -> BeforeValidator:
-    """A number in this range, both ends in it; whole where both ends are. No text, no truth value and no NaN is one."""
-    whole = isinstance(low, int) and isinstance(high, int)
-    said = f"must be a whole number from {low} to {high}" if whole else f"must be a number from {low:g} to {high:g}"
-
-    def check(value: object) -> object:
-        if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not low <= value <= high:
-            raise ValueError(said)
-        return value
-
-    return BeforeValidator(check)
+def between(low: float, high: float) -> Any:
+    """A number in this range, both ends in it. No text and no truth value is one."""
+    return Field(ge=low, le=high, strict=True)
 
 
 Percent = Annotated[float, between(1e-3, 1e3)]
@@ -216,13 +206,6 @@ class GpuPrice(PolicySection):
     restart: Annotated[float, between(0.0, 1e6)] | None = None
     """What it costs to stop the machine and start it again, the waiting of those who need it included."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _is_a_table(cls, value: object) -> object:
-        if not isinstance(value, dict):
-            raise ValueError("must be a table with hour, day and source")
-        return value
-
     @property
     def idle_minutes(self) -> float | None:
         """After so long without a job the machine is better stopped, where nobody knows when the next one comes: idling
@@ -279,8 +262,8 @@ def load(path: Path | None = None, preset: str = DEFAULT_PRESET) -> Policy:
 def parse(text: str, name: str = "policy", preset: str = DEFAULT_PRESET) -> Policy:
     """The policy in TOML `text`: sections of `Policy`, and `presets.<name>` with the sections that it changes."""
     content, presets = _read(text, name)
-    known = {DEFAULT_PRESET: _validated(content, name, text)}
-    known |= {one: _validated(_merged(content, changes), name, text, one) for one, changes in presets.items()}
+    known = {DEFAULT_PRESET: _validated(content, name)}
+    known |= {one: _validated(_merged(content, changes), name, one) for one, changes in presets.items()}
     if preset not in known:
         others = sorted(known.keys() - {DEFAULT_PRESET})
         raise UsageError(f"{name} has no preset {preset!r}; it has: {', '.join([DEFAULT_PRESET, *others])}")
@@ -326,68 +309,26 @@ def _merged(content: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _validated(content: dict[str, Any], name: str, text: str, preset: str | None = None) -> Policy:
+def _validated(content: dict[str, Any], name: str, preset: str | None = None) -> Policy:
     try:
         return Policy.model_validate(content)
     except ValidationError as error:
         where = f"{name}, preset {preset}" if preset else name
-        found = [one for fault in error.errors(include_url=False) for one in _by_key(fault)]
-        faults = "; ".join(_said(fault, text, preset) for fault in found[:MOST_FAULTS])
-        rest = f"; and {len(found) - MOST_FAULTS} more" if len(found) > MOST_FAULTS else ""
-        raise KernelgateError(f"{where} does not fit: {faults}{rest}") from None
+        faults = "; ".join(map(_said, error.errors(include_url=False)))
+        raise KernelgateError(f"{where} does not fit: {faults}") from None
 
 
-def _by_key(fault: ErrorDetails) -> list[ErrorDetails]:
-    """Of a section that is unknown, each of its keys."""
-    if fault["type"] != "extra_forbidden" or not isinstance(fault["input"], dict) or not fault["input"]:
-        return [fault]
-    return [{**fault, "loc": (*fault["loc"], key), "input": value} for key, value in fault["input"].items()]
-
-
-def _said(fault: ErrorDetails, text: str, preset: str | None) -> str:
-    """Such as "gates.p (line 9) is 7: must be a number from 1e-12 to 0.5"."""
-    key = ".".join(map(str, fault["loc"]))
-    line = next(filter(None, (_line(text, f"presets.{preset}.{key}"), _line(text, key))), None)
-    value = fault["input"]
+def _said(fault: ErrorDetails) -> str:
+    """Such as "gates.memory_max is 0: input should be greater than or equal to 1e-06"."""
+    key, value = ".".join(map(str, fault["loc"])), fault["input"]
     shown = "" if isinstance(value, dict | PolicySection) else f" is {repr(value)[:MOST_SHOWN]}"
-    place = f"{key}{f' (line {line})' if line else ''}{shown}"
-    why = _unknown(key) if fault["type"] == "extra_forbidden" else fault["msg"].removeprefix("Value error, ")
-    return f"{place}: {why}".removeprefix(": ")
-
-
-_RENAMED = {
-    **dict.fromkeys(
-        (f"template.{one}" for one in ("hypothesis", "evidence", "correctness", "benchmark", "testing")),
-        'template.sections = "block", "warn" or "ignore", for all of them',
-    ),
-    "template.block_empty_hypothesis": 'template.sections = "block", "warn" or "ignore"',
-    "template.block_contradicted_claim": 'template.claims = "block", "warn" or "ignore"',
-}
-
-
-def _unknown(key: str) -> str:
-    if key in _RENAMED:
-        return f"replaced by {_RENAMED[key]}"
-    found = ", or ".join(f"{one.name}, {one.value}, in {one.source}" for one in constants_of_key(key))
-    return f"a constant now: {found}" if found else "there is no such key"
-
-
-def _line(text: str, key: str) -> int | None:
-    """Where a key is set, as people write it: below the header of its section."""
-    section, _, name = key.rpartition(".")
-    inside = not section
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith("["):
-            inside = line.split("#")[0].strip() == f"[{section}]"
-        elif inside and line.partition("=")[0].strip() == name:
-            return number
-    return None
+    why = "there is no such key" if fault["type"] == "extra_forbidden" else fault["msg"].removeprefix("Value error, ")
+    return f"{key}{shown}: {why[0].lower()}{why[1:]}".removeprefix(": ")
 
 
 # ---- The numbers that decide and that no policy sets -----------------------------------------------------------------
 # Constants of the modules that use them, read from their source. Such a constant is annotated with `Final` and has its
-# reason behind it, as a docstring; one without shares the reason of the constant above it. A key of an older policy
-# finds its constant by its name.
+# reason behind it, as a docstring; one without shares the reason of the constant above it.
 
 ROOT = Path(__file__).parents[2]
 DECIDING = (
@@ -411,13 +352,6 @@ class DecidingNumber(BaseModel, frozen=True):
 def every_constant() -> tuple[DecidingNumber, ...]:
     paths = [path for package in DECIDING for path in sorted((ROOT / package).rglob("*.py"))]
     return tuple(one for path in paths for one in _of_module(path))
-
-
-def constants_of_key(key: str) -> tuple[DecidingNumber, ...]:
-    """What `section.key` of a policy became: constants of that name, or of that name behind its section's."""
-    section, _, name = key.rpartition(".")
-    names = {name.upper(), f"{section}_{name}".upper()}
-    return tuple(one for one in every_constant() if one.name in names)
 
 
 def _of_module(path: Path) -> Iterator[DecidingNumber]:

@@ -14,7 +14,7 @@ from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.judge.case import Direction, Outcome, RecordVerdict, Status, overall
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
-from kernelgate.ci.policy.policy import Policy, constants_of_key
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.judge.told import only
 from tests.ci.records import heads, noise, paired_record
 from tests.runs import case, process, run_record
@@ -31,18 +31,13 @@ def _constants_as_they_are() -> Iterator[None]:
 
 
 def policy(**sections: dict[str, Any]) -> Policy:
-    """The policy with these numbers; those of the model, which are constants, are set in every module of the judge."""
+    """The policy with these numbers; `model`: constants, which are set in every module of the judge."""
     PATCH.undo()
-    kept: dict[str, dict[str, Any]] = {}
-    for section, numbers in sections.items():
-        for key, value in numbers.items():
-            if found := constants_of_key(f"{section}.{key}"):
-                for name, module in list(sys.modules.items()):
-                    if name.startswith("kernelgate.ci.judge.") and hasattr(module, found[0].name):
-                        PATCH.setattr(module, found[0].name, value)
-            else:
-                kept.setdefault(section, {})[key] = value
-    return Policy.model_validate(kept)
+    for name, value in sections.pop("model", {}).items():
+        for module in [one for key, one in sys.modules.items() if key.startswith("kernelgate.ci.judge.")]:
+            if hasattr(module, name):
+                PATCH.setattr(module, name, value)
+    return Policy.model_validate(sections)
 
 
 def differing(change_pct: float, processes: int = 4, spread: float = 0.001) -> RunRecord:
@@ -69,11 +64,11 @@ def test_more_than_regression_pct_blocks() -> None:
 @pytest.mark.parametrize(("change", "passed", "short"), [(5.0, REGRESSED, SLOWER), (-20.0, IMPROVED, FASTER)])
 def test_an_effect_of_cliffs_delta_is_enough(change: float, passed: Status, short: Status) -> None:
     record = differing(change, spread=0.2)
-    rules = {"limits": {"warn_cv_pct": 50}, "certainty": {"alpha": 0.4}}
-    delta = only(record, policy(**rules)).cliffs_delta
+    rules: dict[str, Any] = {"certainty": {"alpha": 0.4}, "gates": {"regression_pct": 1, "improvement_pct": 1}}
+    model = {"WARN_CV_PCT": 50, "GATES_P": 0.9}
+    delta = only(record, policy(certainty={"alpha": 0.4}, model={"WARN_CV_PCT": 50})).cliffs_delta
     assert 0.05 < abs(delta) < 0.95
-    gates = {"p": 0.9, "regression_pct": 1, "improvement_pct": 1}
-    statuses = around(abs(delta), record, lambda limit: policy(**rules, gates={**gates, "cliffs_delta": limit}))
+    statuses = around(abs(delta), record, lambda limit: policy(**rules, model={**model, "CLIFFS_DELTA": limit}))
     assert statuses == (passed, passed, short)
 
 
@@ -81,7 +76,7 @@ def test_an_effect_of_cliffs_delta_is_enough(change: float, passed: Status, shor
 def test_the_gates_ask_for_p_below_theirs(record: RunRecord, passed: Status, short: Status) -> None:
     p = only(record, policy()).p
     assert p > 0
-    statuses = around(p, record, lambda limit: policy(gates={"p": limit}))
+    statuses = around(p, record, lambda limit: policy(model={"GATES_P": limit}))
     assert statuses == (short, short, passed)
 
 
@@ -97,7 +92,10 @@ def test_a_regression_is_confirmed_by_enough_processes(processes: int, status: S
 def test_within_the_margin_is_unchanged() -> None:
     """Both ends of the interval of twice equivalence_alpha lie within, however certain the difference is."""
     record = differing(0.5, spread=0.002)
-    rules = {"certainty": {"equivalence_alpha": 0.025}, "processes": {"minimum": 4, "to_block": 4, "limit": 4}}
+    rules: dict[str, Any] = {
+        "model": {"EQUIVALENCE_ALPHA": 0.025},
+        "processes": {"minimum": 4, "to_block": 4, "limit": 4},
+    }
     verdict = only(record, policy(**rules))
     assert verdict.interval_pct[0] > 0
     statuses = around(verdict.interval_pct[1], record, lambda limit: policy(**rules, gates={"margin_pct": limit}))
@@ -106,19 +104,19 @@ def test_within_the_margin_is_unchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("side", "end"), [("base", "shortest_us"), ("head", "longest_us"), ("reference", "longest_us")]
+    ("side", "end"), [("base", "SHORTEST_US"), ("head", "LONGEST_US"), ("reference", "LONGEST_US")]
 )
 def test_a_time_at_the_limit_is_believed_and_one_beyond_is_not(side: str, end: str) -> None:
     times = {"base": [100.0, 101.0] * 15, "head": [100.0, 101.0] * 15, "reference": [100.0, 101.0] * 15}
-    extreme = 50.0 if end == "shortest_us" else 200.0
+    extreme = 50.0 if end == "SHORTEST_US" else 200.0
     times[side][7] = extreme
     record = run_record((case("x", [process(times)] * 2),))
-    beyond = extreme * (1 + LITTLE) if end == "shortest_us" else extreme * (1 - LITTLE)
-    assert judge(record, policy(limits={end: extreme})).refused is None
+    beyond = extreme * (1 + LITTLE) if end == "SHORTEST_US" else extreme * (1 - LITTLE)
+    assert judge(record, policy(model={end: extreme})).refused is None
     said = f"x holds a time of {extreme:.3g} µs; times lie between "
-    assert judge(record, policy(limits={end: beyond})).refused.startswith(said)
+    assert judge(record, policy(model={end: beyond})).refused.startswith(said)
     steady = run_record((case("x", [process({"head": [100.0, 101.0] * 15})] * 2),))
-    of_baseline = judge(steady, policy(limits={end: beyond}), record).refused
+    of_baseline = judge(steady, policy(model={end: beyond}), record).refused
     assert side != "head" or of_baseline.startswith(f"the baseline's {said}")
 
 
@@ -177,7 +175,7 @@ def test_a_case_is_settled_on_one_side_of_each_gate(change: float, processes: in
 def test_a_gate_within_reach_of_the_change_keeps_measuring(change: float) -> None:
     """Either end of the likely interval, at the gate and just short of it."""
     looks = {"minimum": 4, "to_block": 4, "limit": 5}
-    rules = {"processes": looks, "certainty": {"miss": 0.025}}
+    rules: dict[str, Any] = {"processes": looks, "model": {"MISS": 0.025}}
     record = differing(change, 4, spread=0.004)
     verdict = only(record, policy(**rules))
     low, high = verdict.interval_pct

@@ -95,14 +95,12 @@ def test_each_number_has_its_range(key: str) -> None:
     low, high = RANGES[key]
     whole = isinstance(low, int)
     for value in (low, high):  # which another number may contradict
-        assert "must be" not in refused(f"[{section}]\n{name} = {value}")
+        assert "input should be" not in refused(f"[{section}]\n{name} = {value}")
     below, above = (low - 1, high + 1) if whole else (low * 0.9 or -1e-9, high * 1.001)
-    wrong = [below, above, -(10**9), 10**30, "nan", "inf", "true", "'3'", "[]", *([1.5] if whole else [])]
-    said = f"must be a whole number from {low} to {high}" if whole else f"must be a number from {low:g} to {high:g}"
-    for value in wrong:
+    for value in (below, above, "nan", "true", "'3'", *(["4.5"] if whole else [])):
         message = refused(f"[{section}]\n{name} = {value}")
-        assert message.startswith(f"the file does not fit: {key} (line 2) is ")
-        assert message.endswith(said), (value, message)
+        assert message.startswith(f"the file does not fit: {key} is "), (value, message)
+        assert ": input should be " in message
 
 
 @pytest.mark.parametrize(
@@ -131,22 +129,17 @@ def test_what_contradicts_itself_is_refused(text: str, said: str) -> None:
         ("[gates]\nmargin_pct = 1\nmargin_pct = 2", "is not TOML: Cannot overwrite a value (at end of document)"),
         ("\x00", "is not TOML: "),
         ("{}", "is not TOML: "),
-        ("[timing]\nlock_clocks = 1", "timing.lock_clocks (line 2) is 1: "),
-        ("[timing]\nlock_clocks = 'yes'", "timing.lock_clocks (line 2) is 'yes': "),
-        ("[static]\nnew_spills = 'perhaps'", "static.new_spills (line 2) is 'perhaps': "),
-        ("[measure]\npaths = 'csrc'", "measure.paths (line 2) is 'csrc': "),
-        ("[measure]\npaths = [1]", "measure.paths.0"),
+        ("[timing]\nlock_clocks = 1", "timing.lock_clocks is 1: "),
+        ("[timing]\nlock_clocks = 'yes'", "timing.lock_clocks is 'yes': "),
+        ("[static]\nnew_spills = 'perhaps'", "static.new_spills is 'perhaps': "),
+        ("[measure]\npaths = 'csrc'", "measure.paths is 'csrc': "),
+        ("[measure]\npaths = [1]", "measure.paths.0 is 1: "),
     ],
     ids=lambda text: text[:20],
 )
 def test_what_is_no_policy_is_refused_in_a_sentence(text: str, said: str) -> None:
     assert said in refused(text)
     assert "\n" not in refused(text)
-
-
-def test_a_preset_names_its_own_line() -> None:
-    text = "[gates]\nmemory_max = 3\n[presets.lax.gates]\n# too little\nmemory_max = 0"
-    assert refused(text).startswith("the file, preset lax does not fit: gates.memory_max (line 5) is 0: ")
 
 
 @pytest.mark.parametrize(
@@ -189,19 +182,3 @@ def test_a_policy_that_leads_nowhere_is_not_the_built_in_one(tmp_path: Path, mon
     os.mkfifo(place)
     with pytest.raises(KernelgateError, match="cannot be read: it is a named pipe"):
         policy.load()
-
-
-@pytest.mark.parametrize(
-    ("key", "now"),
-    [
-        ("limits.dependence_p", "a constant now: DEPENDENCE_P, 2e-06, in "),
-        ("gates.p", "a constant now: GATES_P, 0.05, in ci/judge/"),
-        ("session.silent_s", "a constant now: SESSION_SILENT_S, 180.0, in ci/lab/watching.py"),
-        ("spread.no_such", "there is no such key"),
-        ("template.block_empty_hypothesis", 'replaced by template.sections = "block", "warn" or "ignore"'),
-        ("template.block_contradicted_claim", 'replaced by template.claims = "block", "warn" or "ignore"'),
-    ],
-)
-def test_a_key_that_was_replaced_or_became_a_constant_says_by_what_or_where_it_is(key: str, now: str) -> None:
-    section, name = key.split(".")
-    assert refused(f"[{section}]\n{name} = 0.1").startswith(f"the file does not fit: {key} (line 2) is 0.1: {now}")
