@@ -53,14 +53,7 @@ def roofline_of(kernel: ProfiledKernel) -> Roofline:
         fp32 = hardware.fp32_rate(kernel.compute_capability)
         peak = fp32 * rate if fp32 and rate else None
     moved = figures.get("dram_bytes_per_s")
-    if moved is None and seconds and "dram_bytes" in figures:
-        moved = figures["dram_bytes"] / seconds
-    busy = figures.get("dram_pct")
     bandwidth = figures.get("dram_bytes_per_cycle", 0.0) * figures.get("memory_mhz", 0.0) * 1e6 or None
-    if bandwidth is None and moved and busy is not None and busy >= 1:
-        bandwidth = moved / (busy / 100)
-    if moved is None and bandwidth and busy is not None:
-        moved = bandwidth * busy / 100
     shares: dict[Roof, float] = {}
     if flops and peak:
         shares["tensor" if on_tensor else "compute"] = 100 * flops / peak

@@ -149,11 +149,6 @@ class Facts:
             return max(whole, busy or 0.0)
         return busy
 
-    def nvidia_gain(self, *identifiers: str) -> float | None:
-        """The largest whole-kernel speed-up that NVIDIA's rules of these names estimate, in percent of the time."""
-        rules = [rule for rule in self.kernel.rules if rule.identifier in identifiers and rule.whole_kernel]
-        return max((rule.speedup_pct for rule in rules if rule.speedup_pct is not None), default=None)
-
     def limiter(self) -> str:
         """What keeps more blocks off a multiprocessor, in words; empty where nothing does or nobody knows."""
         names = {
@@ -285,10 +280,6 @@ def _is_replaying(facts: Facts) -> bool:
 
 def _hidden_bank_conflicts(facts: Facts) -> Diagnosis | None:
     """Without the counter of conflicts: L1 is busy though few instructions go there and L2 sees little."""
-    ruled = facts.nvidia_gain("SharedMemoryConflicts", "UncoalescedSharedAccess")
-    if ruled is not None:
-        evidence: tuple[str, ...] = (f"NVIDIA's rules: {ruled:.0f}% to gain",)
-        return Diagnosis(Bottleneck.BANK_CONFLICTS, _clamp(ruled / 100), evidence, ruled)
     busy, compute, shared = facts.get("l1_busy"), facts.get("compute_busy"), facts.get("shared_bytes")
     if not _is_replaying(facts) or shared <= 0 or facts.get("dram_pct", "l2_busy") > 0.6 * busy:
         return None
@@ -303,9 +294,7 @@ def _hidden_bank_conflicts(facts: Facts) -> Diagnosis | None:
 
 def _coalescing(facts: Facts) -> Diagnosis | None:
     excess, evidence = _excess(facts)
-    if excess is None:
-        return _hidden_coalescing(facts)
-    if excess < EXCESS_SHARE:
+    if excess is None or excess < EXCESS_SHARE:
         return None
     busy = facts.get("dram_pct", "l2_busy", "l1_busy")
     # Few warps wait for memory whatever they ask of it: then waiting shows latency, not excess.
@@ -323,9 +312,6 @@ def _excess(facts: Facts) -> tuple[float | None, str]:
     if sectors and ideal is not None:
         share = 1.0 - ideal / sectors
         return share, f"{share:.0%} of the sectors moved are excessive"
-    used = [value for key in ("load_bytes_per_sector", "store_bytes_per_sector") if (value := facts[key])]
-    if used:
-        return 1.0 - min(used) / 32, f"{min(used):.0f} of the 32 bytes of a sector are used"
     total = moved = needed = 0.0
     worst = ""
     for op in ("load", "store"):
@@ -340,25 +326,6 @@ def _excess(facts: Facts) -> tuple[float | None, str]:
             needed += coalesced * requests if facts[f"code_{op}_bytes"] else 4.0 * requests
             worst = f"{sectors / requests:.0f} sectors per {op} request, where {coalesced:.0f} would be coalesced"
     return ((moved - needed) / total, worst) if total else (None, "")
-
-
-def _hidden_coalescing(facts: Facts) -> Diagnosis | None:
-    ruled = facts.nvidia_gain("UncoalescedGlobalAccess")
-    if ruled is not None:
-        seen = (f"NVIDIA's rules see {ruled:.0f}% to gain",)
-        return Diagnosis(Bottleneck.COALESCING, _clamp(ruled / 80), seen, ruled)
-    busy, compute, dram = facts.get("l1_busy"), facts.get("compute_busy"), facts.get("dram_pct")
-    uncounted, memory = "the report has no count of sectors", facts.get("l2_busy", "dram_pct")
-    known = all(facts[key] is not None for key in ("l2_busy", "compute_busy", "occupancy_pct"))
-    # Many warps in flight, little arithmetic, and still no memory unit that is saturated: requests are split up.
-    if known and facts.get("occupancy_pct") >= 60 and 20 <= memory < BANDWIDTH_BUSY_PCT and compute < memory / 8:
-        occupancy = f"occupancy is {facts.get('occupancy_pct'):.0f}% and yet no memory unit is above"
-        scattered = (f"{occupancy} {facts.get('l2_busy'):.0f}%", f"pipes are {compute:.0f}% busy", uncounted)
-        return Diagnosis(Bottleneck.COALESCING, SURE - 0.04, scattered)
-    if not _is_replaying(facts) or facts.get("shared_bytes") > 0 or facts.get("tensor_pct") > 20 or dram > 0.6 * busy:
-        return None
-    said = f"L1 is {busy:.0f}% busy with {compute:.0f}% of the instruction rate, and no shared memory is used"
-    return Diagnosis(Bottleneck.COALESCING, 0.52, (said, uncounted))
 
 
 def _divergence(facts: Facts) -> Diagnosis | None:
@@ -379,14 +346,8 @@ def _divergence(facts: Facts) -> Diagnosis | None:
 
 
 def _barrier(facts: Facts) -> Diagnosis | None:
-    share, adu, whole = facts.stall_share("barrier"), facts["adu_pct"], facts["sm_pct"]
-    if share is None:
-        # Without stalls: the unit of barriers and branches is the busiest one, which arithmetic never makes it.
-        if adu is None or whole is None or adu < 40 or adu < 0.9 * whole:
-            return None
-        evidence = (f"the unit for barriers and branches is {adu:.0f}% busy", "the report has no stalls")
-        return Diagnosis(Bottleneck.BARRIER, 0.55, evidence)
-    if share < BARRIER_SHARE or next(iter(facts.stalls)) != "barrier":
+    share = facts.stall_share("barrier")
+    if share is None or share < BARRIER_SHARE or next(iter(facts.stalls)) != "barrier":
         return None
     cycles, issue = facts.get(STALL_PREFIX + "barrier"), facts.get("issue_pct")
     busy = facts.get("tensor_pct", "dram_pct", "l2_busy", "issue_pct")

@@ -30,8 +30,6 @@ SHOWN = (0.5, 3.0)
 """The profile shows a change if its own is this many times the measured one: caches are cold in a profile."""
 SYMPTOMS = 2
 """A wait that costs so many times what a count costs, or less, may come of it: the count is named first."""
-FOLLOWING = ("stall_barrier", "stall_not_selected", "active_pct")
-"""Waits for other warps: they grow with whatever makes a warp slower."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +46,9 @@ class Contribution:
     """What moved this figure, where the profiles show it: "as shared memory a block rose 48 → 144 KiB"."""
 
     @property
-    def rank(self) -> int:
-        """What a program asks for, then what it waits for, then what waits for its warps."""
-        return 2 if self.metric in FOLLOWING else 1 if metrics.is_stall(self.metric) or self.metric == "call_us" else 0
+    def is_wait(self) -> bool:
+        """What a program waits for, not what it asks for."""
+        return metrics.is_stall(self.metric) or self.metric in ("call_us", "active_pct")
 
 
 @dataclass(frozen=True)
@@ -116,13 +114,13 @@ def budget(
         points *= abs(change_pct / shown)
     found = (Contribution(one.metric, one.before, one.after, points * one.log, one.because) for one in parts)
     least = WORTH_A_WORD * abs(change_pct)
-    large = (one for one in found if abs(one.share_pct) >= max(least, NOISE_POINTS if one.rank > 0 else 0.0) > 0)
+    large = (one for one in found if abs(one.share_pct) >= max(least, NOISE_POINTS if one.is_wait else 0.0) > 0)
     named = [one for one in large if one.metric]
     named.sort(key=lambda one: -math.copysign(one.share_pct, one.share_pct * change_pct))
     left_pct = change_pct - sum(one.share_pct for one in named)
     # The first one is the cause of the others, where one of them is that and costs enough.
     near = [one for one in named if one.share_pct / named[0].share_pct >= 1 / SYMPTOMS]
-    first = sorted(near, key=lambda one: one.rank)[:1]
+    first = sorted(near, key=lambda one: one.is_wait)[:1]
     causes_first = (*first, *(one for one in named if one not in first))
     unchanged = (
         words
@@ -227,7 +225,6 @@ EVENTS = {
     "shared": ("short_scoreboard", "mio_throttle"),
     "barrier": ("barrier",),
     "gmma": ("gmma",),
-    "sleeping": ("sleeping",),
 }
 """Waits for something that happens as often as the program asks for it, however many other instructions there are."""
 STEEPEST = 5.0
@@ -332,7 +329,7 @@ def _kernel(sides: Profiles, whole: float) -> list[LogPart]:
         return [LogPart("", 0, 0, whole)]
     found = [*_instructions(sides), *_events(sides)]
     # Fewer warps also wait less for each other: what waits moved the other way belongs to them.
-    waits = [*(part for part in found if part.metric not in WORK), _unread(sides)]
+    waits = [part for part in found if part.metric not in WORK]
     warps, waits = _net(_warps(sides), waits)
     found = [*(part for part in found if part.metric in WORK), *waits, warps, *_idle(sides)]
     rest = LogPart("", 0, 0, whole - sum(part.log for part in found))
@@ -375,15 +372,6 @@ def _instructions(sides: Profiles) -> Iterator[LogPart]:
         yield _part("local_instructions", sides, spilled * counted.log)
     yield replace(counted, log=(1 - spilled) * counted.log)
     yield from waits
-
-
-def _unread(sides: Profiles) -> LogPart:
-    """What warps waited for reasons that were not read."""
-    read = [key for key in sides.before if key.startswith(STALL_PREFIX) and key in sides.after]
-    known, latency = sides.of(*read), sides.of("latency_cycles")
-    rest = max(0.0, latency[0] - known[0]), max(0.0, latency[1] - known[1])
-    cycles = _times(rest, sides.of("instructions"))
-    return LogPart("", *rest, (cycles[1] - cycles[0]) / _log_mean(sides.warp_cycles))
 
 
 def _why_more(sides: Profiles, more: float) -> str:
@@ -438,7 +426,6 @@ def _asked(group: str, sides: Profiles) -> Iterator[tuple[str, float, float]]:
         rest = wavefronts[0] - conflicts[0], wavefronts[1] - conflicts[1]
         if min(rest) > 0:
             yield "bank_conflicts", _log((1 + conflicts[0] / rest[0], 1 + conflicts[1] / rest[1])), NOISE
-        yield "shared_wavefronts", sides.log("shared_wavefronts"), NOISE
     if group == "memory":
         requests, local = sides.of("load_requests", "store_requests"), sides.of("local_instructions")
         if all(requests):
@@ -450,7 +437,6 @@ def _asked(group: str, sides: Profiles) -> Iterator[tuple[str, float, float]]:
                 yield "async_copies", -(copies[1] - copies[0]) / max(requests), NOISE
         yield "dram_bytes", sides.log("dram_bytes"), TRAFFIC_NOISE
         yield "load_requests", sides.log("load_requests"), NOISE
-        yield "l2_sectors", sides.log("l2_sectors"), TRAFFIC_NOISE
 
 
 def _sectors(sides: Profiles) -> tuple[float, float]:

@@ -232,12 +232,10 @@ def _quoted(rule: Rule) -> str:
 CHANGED: Mapping[str, Bottleneck | str] = {
     "local_instructions": Bottleneck.SPILLS,
     "bank_conflicts": Bottleneck.BANK_CONFLICTS,
-    "shared_wavefronts": Bottleneck.BANK_CONFLICTS,
     "sectors_per_request": Bottleneck.COALESCING,
     "occupancy_pct": Bottleneck.OCCUPANCY,
     "launches": Bottleneck.LAUNCH,
     "dram_bytes": Bottleneck.DRAM,
-    "l2_sectors": Bottleneck.L2,
     "load_requests": Bottleneck.L2,
     "stall_barrier": Bottleneck.BARRIER,
     "instructions": "compute-once",

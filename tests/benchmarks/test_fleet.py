@@ -37,20 +37,6 @@ def test_one_runner_waits_as_pollaczek_and_khinchine_say(used: float) -> None:
     assert found.keeps_up
 
 
-def test_who_cannot_keep_up_is_told() -> None:
-    """A plant: one runner with 1.2 times the work that it can do; two can."""
-    seconds = 1.2 * fleet.DAY_S / HOURLY.pulls
-    assert not constant(1, seconds).keeps_up
-    assert constant(2, seconds).keeps_up
-
-
-def test_more_runners_wait_less_and_cost_more() -> None:
-    found = [constant(runners, 70.0) for runners in (1, 2, 4)]
-    waits, bills = [one.p95_wait_s for one in found], [one.running_s for one in found]
-    assert waits == sorted(waits, reverse=True)
-    assert bills == sorted(bills)
-
-
 def test_stopping_saves_money_and_a_restart_is_waited_for() -> None:
     coming = [10_000.0 * number for number in range(1, 50)]
     on, off = (fleet.simulate(coming, [[100.0]] * len(coming), 1, stop, 60.0) for stop in (None, 1000.0))

@@ -11,7 +11,7 @@ import pytest
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.measure.bisect import TrialRuns
-from kernelgate.ci.bisect import answers, first_failing
+from kernelgate.ci.bisect import answers
 from kernelgate.ci.bisect.answers import FailingAnswer, NotSearched
 from kernelgate.ci.bisect.first_failing import FirstFailing
 from kernelgate.ci.commands.options import shown
@@ -71,13 +71,6 @@ def test_what_fails_sometimes_is_run_until_chance_is_excluded() -> None:
     assert len(learned) >= 95, "0.8 ** 20 of them do not fail in the first 20 runs"
     assert len(right) >= 0.97 * len(learned)
     assert all(one.passes > 20 for one in learned)
-
-
-def test_how_often_a_failing_commit_passes() -> None:
-    assert first_failing.missed(20, 20, 3) < first_failing.FUZZ_MISSED < first_failing.missed(20, 20, 1)
-    assert first_failing.missed(20, 10, 1) == pytest.approx(0.5)
-    assert first_failing.enough(20, 20) == 3
-    assert first_failing.enough(20, 1) == first_failing.FUZZ_MOST, "and the chance says that it may be missed"
 
 
 def test_what_cannot_be_tried_is_stepped_over_and_named() -> None:

@@ -128,12 +128,6 @@ def test_ends_that_take_the_same_time_have_no_culprit() -> None:
     assert answers.text(found).startswith(f"scale/n: {0:012x} and {8:012x} take the same time: what is built")
 
 
-def test_what_was_read_of_a_commit_that_turns_out_wrong_counts_no_more() -> None:
-    _, search, _ = searched(FakeBench(slower(5, 2), wrong={3: "its results are wrong"}, wrong_from=2))
-    assert 3 in search.unmeasurable
-    assert [at for read in search.processes for at in read if at == 3] == []
-
-
 def test_two_changes_are_named_both() -> None:
     times = [100.0, 100.0, 105.0, 105.0, 105.0, 102.0, 102.0, 102.0]
     found, *_ = searched(FakeBench(times))
@@ -172,17 +166,3 @@ def test_the_first_round_splits_the_range_evenly_and_no_two_processes_measure_th
     inner = sorted(at for one in chosen for at in one[1:-1])
     assert len(set(inner)) == len(inner)
     assert max(np.diff([0, *inner, 64])) <= 8
-
-
-def test_processors_that_round_differently_choose_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact, noise = rounds._entropy, np.random.default_rng(1)
-    chosen = rounds.next_processes(Search(15))
-    monkeypatch.setattr(rounds, "_entropy", lambda *told: exact(*told) + noise.normal(0, 1e-14))
-    assert [rounds.next_processes(Search(15)) for _ in range(5)] == [chosen] * 5
-
-
-def test_what_is_left_open_is_measured_again() -> None:
-    unclear = [{0: 0.0, 30: 0.0, 31: 0.3, 32: 1.0, 64: 1.0}, {0: 0.0, 30: 0.0, 31: 0.7, 32: 1.0, 64: 1.0}]
-    search = measured(Search(64), *unclear)
-    for one in rounds.next_processes(search):
-        assert 31 in one

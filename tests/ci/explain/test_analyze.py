@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelgate.bench.core.documentation import page
@@ -178,7 +178,6 @@ def test_roofline_of_a_copy_and_of_matrix_products() -> None:
 FIGURES = list(METRICS)
 
 
-@settings(max_examples=200)
 @given(
     st.dictionaries(st.sampled_from(FIGURES), st.floats(0, 1e12) | st.just(0.0)),
     st.sampled_from([None, (8, 0), (8, 9), (9, 0), (12, 1)]),
@@ -193,19 +192,6 @@ def test_any_set_of_counters_gives_a_bottleneck(
     content = json.loads(shown(analyze.to_answer([analysis])))
     assert content["kernels"][0]["bottleneck"] in {one.value for one in Bottleneck}
     assert analyze.to_text([analysis])
-
-
-def test_the_code_in_a_report_stands_in_for_missing_counters() -> None:
-    """A report of Nsight Compute's basic set: no counts of spills, of sectors or of stalls."""
-    basic = {
-        "duration_us", "dram_pct", "l2_pct", "l1_pct", "lsu_data_pct", "sm_pct", "memory_pct", "tensor_pct", "adu_pct",
-        "occupancy_pct", "theoretical_occupancy_pct", "registers", "grid", "waves", "shared_bytes", "elapsed_cycles",
-        "sm_active_cycles", "code_instructions", "code_local",
-    }  # fmt: skip
-    for report, fault in {"spills_sections": "spills", "bank_conflicts_sections": "bank_conflicts"}.items():
-        kernel = launches(f"{report}.ncu-rep")[0]
-        poorer = replace(kernel, figures={k: v for k, v in kernel.figures.items() if k in basic}, rules=())
-        assert analyze.analyze_kernel(poorer).bottleneck.bottleneck == fault
 
 
 def test_a_report_without_any_counter_is_a_guess_and_its_kernels_name_is_text() -> None:
@@ -229,6 +215,7 @@ def test_bad_files_get_one_sentence(tmp_path: Path, ends_with: EndsWith) -> None
         assert (said.out, said.err.count("\n")) == ("", 1)
 
 
+@pytest.mark.slow
 def test_a_report_that_ends_nvidias_reader_is_one_sentence() -> None:
     """Its C++ ends the process over a length below zero."""
     words = [sys.executable, "-m", "kernelgate.ci.commands.cli", "analyze", KEPT / "profile/negative_length.ncu-rep"]
@@ -238,6 +225,7 @@ def test_a_report_that_ends_nvidias_reader_is_one_sentence() -> None:
     assert "cannot be read as a report: the process was killed by SIGABRT" in done.stderr
 
 
+@pytest.mark.slow
 def test_one_call_of_profile_answers_with_metrics_bottleneck_and_what_to_try(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kernelgate.bench.explain.metrics import STALL_PREFIX
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel, Rule
-from kernelgate.ci.explain.budget import Budget, Contribution, Profiles, budget, log_parts, sentences
+from kernelgate.ci.explain.budget import Budget, Contribution, budget, sentences
 from kernelgate.ci.explain.recommend import against_change, estimate
 
 KERNEL: dict[str, float] = {
@@ -79,17 +79,6 @@ def test_shares_and_what_is_left_sum_up_to_the_change(before: Any, after: Any, c
     parts = [*(one.share_pct for one in made.contributions), made.unexplained_pct]
     rounding = 1e-12 * max(map(abs, parts))  # where one part is a billion times the change
     assert math.fsum(parts) == pytest.approx(change_pct, abs=max(1e-9, rounding))
-
-
-@given(FIGURES, FIGURES)
-def test_the_parts_sum_up_to_the_profiled_time_and_the_other_way_round_to_its_inverse(before: Any, after: Any) -> None:
-    one, other = KERNEL | before, KERNEL | after
-    there, back = log_parts(Profiles.usable(one, other)), log_parts(Profiles.usable(other, one))
-    assert sum(part.log for part in there) == pytest.approx(-sum(part.log for part in back), abs=1e-6)
-    # Figures are what differs; the order in which a report holds them does not.
-    again = log_parts(Profiles.usable(dict(reversed(one.items())), dict(reversed(other.items()))))
-    logs = {part.metric: part.log for part in there if part.metric}
-    assert {part.metric: part.log for part in again if part.metric} == pytest.approx(logs, abs=1e-6)
 
 
 @given(ANYTHING, ANYTHING, st.floats(-100, 1000), st.tuples(st.floats(), st.floats()) | st.just((1700.0, 1690.0)))

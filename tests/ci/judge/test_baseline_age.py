@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -95,10 +94,6 @@ def test_what_lies_between_beside_days_is_said_first_and_widens(
         assert tenth.reason.startswith(f"the baseline was measured otherwise ({name} ")
 
 
-def test_a_baseline_of_eleven_months_is_no_year_old() -> None:
-    assert judge(measured({"one": 110.0}, made="2027-07-20"), Policy(), STEADY).apart == ()
-
-
 @pytest.mark.parametrize(("made", "age"), [("9999-12-31", "of unknown age"), ("2026-08-20", "of 2026-08-20")])
 def test_a_baseline_of_a_wrong_clock_has_no_age(made: str, age: str) -> None:
     assert age_of(Run(created_at="2026-08-09T03:00:00Z"), Run(created_at=made)) == age
@@ -126,33 +121,3 @@ def test_another_machine_comes_before_the_verdict(files: Path, capsys: pytest.Ca
         "⚠ the baseline was measured otherwise (driver 580.1 then, 600.1 now; torch 2.11.0 then, 2.13.0 now; clocks"
     )
     assert "❌ Other driver, torch, clocks than the baseline's: 3" in text
-
-
-def test_what_cannot_be_told_names_the_smallest_visible_change_and_what_shows_a_smaller_one(
-    files: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    del files
-    for name, stored, why in (
-        ("same", "baseline.json", "times drift from day to day"),
-        ("near", str(L4), "the baseline jumps between 318.5 and 343 µs"),
-    ):
-        assert run(["compare", f"{name}.json", "--baseline", stored]) == 3
-        text = " ".join(capsys.readouterr().out.split())
-        assert text.endswith(f"❔ Cannot tell on the L4: {why}")
-        assert "a change below" in text
-        base = " --base 0123456" if name == "same" else ""
-        assert f"Now: kernelgate bench{base} -o run.json measures head and base side by side" in text
-
-
-def test_a_diff_of_two_baselines_is_of_the_case_that_changed() -> None:
-    def lines(two_us: float) -> list[str]:
-        held = as_baseline(measured({"one": 100.0, "two": two_us, "three": 50.0}, processes=4))
-        assert record.from_json(record.to_lines(held)) == held
-        return record.to_lines(held).splitlines()
-
-    diff = difflib.unified_diff(lines(100.0), lines(90.0), n=0)
-    changed = [line[1:].strip() for line in diff if line.startswith("+ ")]
-    samples = [line for line in changed if line.startswith('{"card": "","case": "two","samples_us":')]
-    assert len(samples) == 4
-    rest = [line.partition(":")[0] for line in changed if line not in samples]
-    assert rest == ['"median_us"', '"interval_us"', '"days"']

@@ -88,13 +88,6 @@ def test_a_head_that_hangs_while_it_is_timed_is_wrong_as_one_that_crashes_is() -
     assert (found.kind, found.message) == ("hung", f"the head hangs while it is timed: {said}")
 
 
-def test_what_a_crash_printed_is_cut() -> None:
-    calls = {"head": Calls(failed=1, crashed="x" * 5000)}
-    made = run_record((runs.case("bad", [process({}, "witness", calls=calls)]),))
-    [found] = correctness.wrong_outputs(made).values()
-    assert len(found.message) < 700
-
-
 def test_a_base_that_crashes_while_it_is_timed_leaves_only_its_case_open() -> None:
     made = run_record((case(*noise(np.random.default_rng(5)), id_="good"), runs.case("bad", [crash("base")])))
     bad, good = sorted(judge(made, POLICY).cases, key=lambda one: one.id)

@@ -16,7 +16,6 @@ from benchmarks.verdict.power import Gpu
 from kernelgate.bench.record import TimedProcess, timed_cases
 from kernelgate.ci.judge import dependence
 from kernelgate.ci.judge.dependence import Dependence
-from kernelgate.ci.judge.stats import Pooled
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 from tests.runs import changed
@@ -120,12 +119,6 @@ def test_a_clock_that_is_lower_for_the_head_is_part_of_the_change() -> None:
 
 
 @pytest.mark.slow
-def test_a_head_that_slows_what_follows_never_looks_faster() -> None:
-    found = power.counted(Gpu(carry_over=0.03), 8)
-    assert (found.faster, found.equivalent) == (0, 0)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("clocks", [True, False])
 def test_on_a_capped_gpu_over_many_records(clocks: bool) -> None:
     """To reach: alarms in at most 0.2%, +1% seen in at least 95%."""
@@ -133,14 +126,3 @@ def test_on_a_capped_gpu_over_many_records(clocks: bool) -> None:
     assert same.slower + same.faster <= 4
     assert same.refused + same.dependent <= 2
     assert power.counted(Gpu(clocks=clocks, change=0.01), 300).slower >= 285
-
-
-def test_what_lingers_is_said_of_the_side_that_shows_it_more_surely() -> None:
-    sure, unsure = Pooled(0.02, 0.001, 30), Pooled(0.02, 0.1, 30)
-    gains = replace(sure, change=-0.02)
-    for base, head, told in (
-        (sure, unsure, "after the head, the base is 2.0% slower"),
-        (gains, unsure, "after the head, the base is 2.0% faster"),
-        (unsure, sure, "after the base, the head is 2.0% faster"),
-    ):
-        assert dependence.CarryOver(base, head, base).sentence() == f"{told} than after itself"

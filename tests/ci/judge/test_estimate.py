@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -66,15 +65,6 @@ def test_a_short_process_is_left_out(rounds: int, counts: bool) -> None:
     assert evidence.processes == (3 if counts else 2)
     said = Finding("short_process", "1 of 3 processes have fewer than 20 rounds and are left out", False)
     assert finding(evidence, "short_process") == (None if counts else said)
-
-
-@pytest.mark.parametrize(("minimum", "enough"), [(3, True), (4, False)])
-def test_it_takes_a_minimum_of_processes(minimum: int, enough: bool) -> None:
-    rules = policy(processes={"minimum": minimum, "to_block": 4})
-    evidence = paired([timed(seed) for seed in range(3)], rules)
-    assert bool(evidence.groups) == enough
-    said = Finding("too_few", "3 processes of base and head with at least 20 rounds; it takes 4", True)
-    assert finding(evidence, "too_few") == (None if enough else said)
 
 
 def test_throttled_processes_do_not_count_where_the_sides_had_the_clock_in_turns() -> None:
@@ -165,23 +155,6 @@ def test_a_lone_process_beyond_a_gate_counts(bound: float, above: bool) -> None:
     assert within.groups[0].left_out == (3 if abs(lone) > abs(others) else None)
 
 
-@pytest.mark.parametrize("left_out", [True, False])
-def test_a_lone_process_is_left_out_where_chance_may_scatter_the_others_so(left_out: bool) -> None:
-    changes = (0.15, 0.2, 0.25, 0.9)
-    (group,) = changed(changes, disagree_p=1e-300).groups
-    p = replace(group, left_out=3).scatter_p
-    assert group.scatter_p < p < 1
-    limit = p if left_out else float(np.nextafter(p, 1))
-    assert (changed(changes, disagree_p=limit).groups[0].left_out == 3) == left_out
-
-
-def test_of_two_sides_none_is_cleared_of_a_lone_process() -> None:
-    """Against a baseline, a level says nothing of the gates."""
-    evidence = against(heads(1, 1, 1, 1.02), heads(1.0))
-    assert finding(evidence, "lone_process").disqualifies
-    assert evidence.groups[1].left_out is None
-
-
 def heads(*factors: float) -> list[TimedProcess]:
     return [process({"head": 100 * factor * noise(seed)}) for seed, factor in enumerate(factors)]
 
@@ -201,11 +174,3 @@ def test_a_baseline_of_one_process_is_enough_and_of_none_is_not_and_of_the_head_
     ):
         none = against(head, base)
         assert (none.groups, none.disqualified.message) == ((), said)
-
-
-@pytest.mark.parametrize(("margin_pct", "coarse"), [(2.0, False), (0.4, True)])
-def test_a_baseline_on_two_ticks(margin_pct: float, coarse: bool) -> None:
-    evidence = against(heads(1.0, 1.0), [process({"head": ticks(0.5)})], policy(gates={"margin_pct": margin_pct}))
-    named = finding(evidence, "few_values")
-    assert "the baseline's 100 times" in named.message
-    assert named.disqualifies == coarse

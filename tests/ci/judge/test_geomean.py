@@ -165,14 +165,3 @@ def test_a_loss_of_all_cases_is_confirmed_by_a_third_process() -> None:
     assert len(undecided(two, POLICY, known)) == 3
     assert undecided(three, POLICY, known) == frozenset()
     assert undecided(measured(*(0.2,) * 3, processes=2), POLICY, known) == frozenset()
-
-
-def test_an_uncertain_error_of_each_case_makes_an_uncertain_error_of_the_mean_the_same_each_time() -> None:
-    """Two cases of different processes, whose errors are as expected or three times as large."""
-    uncertain = Pooled(0.0, 0.001, 9.0, 0.0, np.array([1.0, 3.0]), np.array([0.5, 0.5]))
-    first, second = evidence([0.0, 0.001], "a"), evidence([0.001, 0.0], "b")
-    members = [(first, uncertain), (replace(second, process_ids=("8", "9")), uncertain)]
-    found, again = joint(members), joint(members)
-    scales = found.error * found.factors
-    assert (scales.min(), scales.max()) == (pytest.approx(0.001 / math.sqrt(2)), pytest.approx(0.003 / math.sqrt(2)))
-    assert np.array_equal(found.factors, again.factors)

@@ -43,15 +43,6 @@ def test_a_difference_is_certain_up_to_its_level(p: float | None, certain: bool)
     assert replace(CLAIM, p=p).certain == certain
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-def test_within_is_shown_by_two_one_sided_tests(sign: int) -> None:
-    claim = replace(CLAIM, pooled=replace(POOLED, change=sign * POOLED.change))
-    reach = POOLED.change + POOLED.half_width(2 * CLAIM.equivalence_alpha)
-    assert not claim.within(reach), "exactly at the margin"
-    assert not claim.within(reach * (1 - 1e-9))
-    assert claim.within(reach * (1 + 1e-9))
-
-
 def test_sound_cases_share_the_level_and_spoilt_ones_take_no_part() -> None:
     cases = [evidence(*[0.001] * 4), evidence(*[0.05] * 4), evidence(*[0.05] * 4, findings=SPOILT), NOTHING]
     small, large, spoilt, nothing = claims(cases, POLICY)

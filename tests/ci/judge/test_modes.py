@@ -82,13 +82,3 @@ def test_a_head_that_is_slow_more_often_is_named() -> None:
     found = two_modes.counted(KINDS["head more often by 20 points"](0.1, 0.2), 10)
     assert (found.slower, found.faster, found.equivalent) == (0, 0, 0)
     assert found.refused >= 9
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["shared by the rounds", "each side its own"])
-@pytest.mark.parametrize("distance", two_modes.DISTANCES)
-def test_equal_shares_over_many_records(kind: str, distance: float) -> None:
-    for share in two_modes.SHARES:
-        found = two_modes.counted(KINDS[kind](distance, share), 100)
-        assert found.slower + found.faster <= 1
-        assert found.equivalent >= 98

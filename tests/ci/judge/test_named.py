@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from kernelgate.ci.document import render
-from kernelgate.ci.github import claims
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.judge.gate import BlockCode
-from kernelgate.ci.policy.policy import Gates, Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import now
 from kernelgate.ci.report.gpu import of_record
 from kernelgate.ci.report.links import Links
 from tests.ci.card_examples import NORM, SWIGLU, cards_record, timed
-from tests.ci.report_examples import BASE_SHA, HEAD_SHA, judge, same, slower
+from tests.ci.report_examples import BASE_SHA, HEAD_SHA, judge, slower
 
 SHARED = "m4096_n4096_fp16"
 """An id that both kernels have, so that it says nothing alone."""
@@ -30,11 +29,3 @@ def test_what_blocks_names_the_kernel_and_its_command_means_that_one() -> None:
     assert [(one.code, one.subject) for one in decided.blockers] == [(BlockCode.SLOWER, f"rmsnorm/{SHARED}")]
     said = render.plain_line(now.step([part], decided, GITHUB))
     assert f"/kernelgate accept rmsnorm/{SHARED} " in said
-
-
-def test_a_claim_names_the_kernel_that_contradicts_it() -> None:
-    made = cards_record((worse := timed(SWIGLU, 4096, 400.0, 440.0), timed(NORM, 4096, 400.0, 400.0)), NORM, SWIGLU)
-    found = judge(Outcome.REGRESSED, slower(worse, 10.0), same(timed(NORM, 4096, 400.0, 400.0), 0.0))
-    written, _ = claims.read_claims("- M=4096: 10% faster")
-    [assessed] = claims.assess(written, made, found, Gates())
-    assert f"swiglu/{SHARED} " in render.plain_line(assessed.line)

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
 
 import numpy as np
 import pytest
 from scipy import stats as textbook
 
 from benchmarks.verdict import spreads
-from benchmarks.verdict.stored import said
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord
 from kernelgate.ci.judge import prior
 from kernelgate.ci.judge.prior import HISTORY_DF, NO_HISTORY, History, KnownSpread, Prior
@@ -46,14 +44,6 @@ def test_a_history_alone_is_a_t_test(monkeypatch: pytest.MonkeyPatch) -> None:
     variance = (df * 0.01**2 + 2 * values.var(ddof=1)) / (df + 2)
     expected = textbook.t.isf(0.001, df + 2) * math.sqrt(variance / 3)
     assert found.half_width(0.002) == pytest.approx(expected, rel=0.02)
-
-
-RECORDS = 40
-
-
-@cache
-def measured(spread_pct: float) -> spreads.Sureness:
-    return spreads.measured(spreads.unknown(spreads.scattered(spread_pct)), RECORDS, 7)
 
 
 @pytest.mark.slow
@@ -129,19 +119,3 @@ def test_days_of_one_code_show_the_drift_where_they_are_enough_or_differ_more_th
     of_two = prior.drift([day(1, 100), day(2, 100.1), day(3, 100), day(4, 80, "two"), day(5, 80.1, "two")])
     assert of_two.df == 3
     assert of_two.error < 0.002
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("held", "speeds"), [(1, False), (5, False), (1, True)])
-@pytest.mark.parametrize("drift_pct", [0.15, 0.5, 1.0, 1.41])
-def test_alarms_of_other_days_are_rare(drift_pct: float, held: int, speeds: bool) -> None:
-    """The last baseline has two speeds, of which unchanged code has one today."""
-    found = said(drift_pct, held, 0.0, 1000, processes=7, speeds=speeds)
-    assert found.hits <= 10
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("held", "speeds", "effect_pct"), [(1, False, 10), (5, False, 10), (1, True, 15)])
-def test_a_change_of_a_tenth_is_certain_in_at_most_seven_processes(held: int, speeds: bool, effect_pct: float) -> None:
-    found = said(1.0, held, effect_pct, 200, processes=7, speeds=speeds)
-    assert found.value >= 0.95

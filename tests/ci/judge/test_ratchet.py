@@ -171,14 +171,3 @@ def test_a_baseline_that_names_no_card_gives_its_case_up_to_the_one_that_does() 
         text = text.replace(f'"card":"","{key}":"one"', f'"card":"norm","{key}":"one"')
     moved = ratchet.moved(stored(1, {"one": 0, "two": 0}), record.from_json(text), {CaseKey("norm", "one")})
     assert [(one.card, one.id) for one in moved.cases] == [("", "two"), ("norm", "one")]
-
-
-def test_each_thing_of_a_machine_that_is_not_as_it_was_is_named() -> None:
-    then = Environment(device=Device(name="NVIDIA L4", driver="1"), torch="2.11.0", cuda="12.8", clock_policy="default")
-    now = Environment(device=Device(name="NVIDIA H200", driver="2"), torch="2.13.0", cuda="13.0", clock_policy="locked")
-    told = (
-        "GPU NVIDIA L4 then, NVIDIA H200 now; driver 1 then, 2 now; torch 2.11.0 then, 2.13.0 now; "
-        "CUDA 12.8 then, 13.0 now; clocks default then, locked now"
-    )
-    assert baseline_age.named(baseline_age.changed(now, then)) == told
-    assert baseline_age.changed(now, Environment()) == ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats as textbook
 
 from kernelgate.ci.judge import location, stats
-from tests.ci.records import DATA, draw, traces
+from tests.ci.records import DATA, traces
 
 Array = NDArray[np.float64]
 
@@ -84,33 +83,3 @@ def test_the_clocks_step_is_found_under_jitter_modes_and_outliers() -> None:
     assert location.clock_step(np.array([148.0] * 95 + [149.0, 2000.0])) == 1.0
     assert location.clock_step(rng.normal(70, 3, 300)) < 0.05
     assert location.clock_step(np.full(50, 7.0)) == 0.0
-
-
-def two_peaks(rng: np.random.Generator, share: float, rounds: int = 100) -> Array:
-    """Log times of a bandwidth-bound kernel: 0.5% wide peaks, 2% apart."""
-    return rng.normal(0, 0.005, rounds) + np.where(rng.random(rounds) < share, 0.02, 0.0)
-
-
-@pytest.mark.slow
-def test_aligning_the_shapes_needs_far_fewer_rounds() -> None:
-    rng = np.random.default_rng(6)
-    plain, aligned = [], []
-    for _ in range(150):
-        base, head = ([two_peaks(rng, 0.6) for _ in range(5)] for _ in range(2))
-        aligned.append(np.mean([found.value for found in location.changes(base, head, True, 0.0)]))
-        plain.append(np.mean([location.levels([h - b], 0.0)[0].value for b, h in zip(base, head, strict=True)]))
-    assert np.std(aligned) < 0.6 * np.std(plain)
-    assert abs(np.mean(aligned)) < 3 * np.std(aligned) / math.sqrt(len(aligned))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["quiet_fma", "contended_copy"])
-def test_the_errors_of_changes_are_what_redrawing_shows(name: str) -> None:
-    rng = np.random.default_rng(8)
-    values, variances = [], []
-    for _ in range(120):
-        base, head = draw(rng, f"{name}_inter", 1)
-        found = location.changes([np.log(b) for b in base], [np.log(h) for h in head], True, 0.0)
-        values.append(np.mean([one.value for one in found]))
-        variances.append(np.mean([one.variance for one in found]) / len(found))
-    assert np.std(values) < 1.25 * math.sqrt(np.mean(variances))

@@ -126,14 +126,6 @@ def test_a_side_on_two_ticks_has_met_the_clock(different: int, said: list[str], 
     assert found == expected
 
 
-@pytest.mark.parametrize(("outliers", "few"), [(5, True), (6, False)])
-@pytest.mark.parametrize("sign", [1, -1])
-def test_a_twentieth_at_either_end_does_not_count_as_values(outliers: int, few: bool, sign: int) -> None:
-    bulk = 100 + np.arange(100.0 - outliers) % 2
-    side = np.concatenate([bulk, 100 + sign * np.arange(10.0, 10 + outliers)])
-    assert bool(of_samples({"head": [side]}, "few_values")) == few
-
-
 def drifting(percent: float, rounds: int = 300) -> Array:
     """A last third that lies so much above the first."""
     noise = np.resize([0.9999, 1.0, 1.0001], rounds // 3)

@@ -12,7 +12,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
-from kernelgate.ci.judge.case import Direction, Outcome, RecordVerdict, Status, overall
+from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status, overall
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.judge.told import only
@@ -184,14 +184,3 @@ def test_a_gate_within_reach_of_the_change_keeps_measuring(change: float) -> Non
         inside, outside = (abs(end + outward * step) for step in (-1e-6, 1e-6))
         assert undecided(record, policy(**rules, gates={key: inside}))
         assert not undecided(record, policy(**rules, gates={key: outside}))
-
-
-def test_a_difference_is_certain_at_alpha() -> None:
-    """Of the last look alone, the level of which is all of alpha."""
-    looks = {"minimum": 4, "to_block": 4, "limit": 4}
-    record = differing(0.2, spread=0.004)
-    p = only(record, policy(processes=looks)).p
-    assert p is not None
-    assert 1e-12 < p < 0.5
-    for limit, direction in ((p * 0.999, Direction.NONE), (p * 1.001, Direction.SLOWER)):
-        assert only(record, policy(processes=looks, certainty={"alpha": limit})).direction is direction
