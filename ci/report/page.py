@@ -23,7 +23,7 @@ from kernelgate.ci.document.model import Code, Line, Link, Piece, Strong
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import CaseVerdict, Status, severity
 from kernelgate.ci.policy.policy import Gates
-from kernelgate.ci.report import links, machine, page_figures, page_profile, speed
+from kernelgate.ci.report import links, machine, page_figures, page_profile
 from kernelgate.ci.report.build import BuiltReport
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from kernelgate.ci.report.links import NO_LINKS, Links
@@ -75,15 +75,8 @@ def write(reported: BuiltReport, gates: Gates, places: Links = NO_LINKS) -> str:
         lane=lambda judged: tag("svg", tag("use", href="#ground"), _estimate(judged, axis), aria_hidden="true"),
         definitions=_definitions(gates, axis),
         axis=_axis_above(gates, axis),
-        picture=_picture([judged for _, judged in rows], axis) if len(rows) > MANY else None,
         margin=formatting.threshold(gates.margin_pct),
         profiles=[case for case in every if case.judged is None],
-        sizes=[
-            drawing
-            for gpu, label in labelled
-            if (found := speed.ladder_of(gpu)) is not None
-            for drawing in page_figures.ladder(found[0], found[2], f"{label}: {found[1]}" if label else found[1])
-        ],
         data=_embedded(rows),
     )
 
@@ -172,9 +165,6 @@ def _embedded(rows: Sequence[tuple[PageCase, JudgedCase]]) -> Markup:
 MAX_TICKS = 5
 FAR = 4.0
 """A change so many times the usual one would leave the others no room: its lane ends in an arrow."""
-MANY = 40
-"""More cases than this have a picture of them all, which fits on a screen."""
-PICTURE_HEIGHT = 520.0
 EDGES = 2.0, 98.0
 """Percent of a lane's width: marks at either end stay inside."""
 MARKERS = {
@@ -266,21 +256,3 @@ def _estimate(one: JudgedCase, axis: Scale) -> Markup:
     beyond = "beyond-low" if case.change_pct < axis.low else "beyond-high"
     mark = f"mark-{tone}" if axis.holds(case.change_pct) else beyond
     return drawn + tag("use", href=f"#{mark}", x=x, y="50%", class_=tone)
-
-
-def _picture(cases: Sequence[JudgedCase], axis: Scale) -> Markup:
-    """Every case as one line, all of them on one screen: the shape of many changes at a glance."""
-    drawn, step = [], PICTURE_HEIGHT / len(cases)
-    for index, one in enumerate(cases):
-        case, tone, y = one.case, sentences.mark(one.status).tone, step * (index + 0.5)
-        if case.change_pct is None or case.disqualifying:
-            continue
-        x = axis.at(case.change_pct)
-        low, high = (_share(axis.at(bound)) for bound in case.interval_pct or (case.change_pct, case.change_pct))
-        drawn.append(tag("line", x1=low, x2=high, y1=y, y2=y, class_=f"whole {tone}"))
-        drawn.append(tag("rect", x=_share(x - 0.25), y=y - 1, width="0.5%", height="2", class_=f"point {tone}"))
-    changes = [one.case.change_pct for one in cases if one.case.change_pct is not None]
-    least, most = (formatting.percent(end(changes, default=0.0), sign=True) for end in (min, max))
-    told = f"The changes of {len(cases)} cases on one axis, in the order of the list below: from {least} to {most}."
-    band = tag("use", href="#ground")
-    return tag("svg", band, *drawn, class_="picture", height=PICTURE_HEIGHT, role="img", aria_label=told)

@@ -1,4 +1,4 @@
-"""The drawings of one case's times, and of a ladder of sizes."""
+"""The drawings of one case's times."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 
 from kernelgate.bench.record import Telemetry, TimedCase, TimedProcess
 from kernelgate.ci.document import drawing, formatting
-from kernelgate.ci.document.drawing import AXIS, END, MIDDLE, WIDTH, Logarithmic, Point, Scale
-from kernelgate.ci.document.escape import visible
-from kernelgate.ci.explain.next_step import Ladder
+from kernelgate.ci.document.drawing import AXIS, END, MIDDLE, WIDTH, Scale
 from kernelgate.ci.judge.case import CaseVerdict, ProcessChange
 from kernelgate.ci.policy.policy import Gates
 
@@ -299,99 +297,3 @@ def _state(span: Span) -> str:
     reasons = ", ".join(span.telemetry.throttle_reasons)
     facts = [", ".join(medians), *(f"{value:,.0f} {unit}" for value, unit in known if value is not None)]
     return "; ".join([*facts, f"limited by {reasons}"] if reasons else facts)
-
-
-# A ladder of sizes ----------------------------------------------------------------------------------------------------
-
-LADDER_LEFT, LADDER_RIGHT = 52.0, WIDTH - 14
-LADDER_TOP, LADDER_BOTTOM = 26.0, 176.0
-LEVELS = 5
-APART = 34.0
-"""Between two numbers of the axis of sizes."""
-MAX_DOTS = 24
-"""Of a curve; more would hide it."""
-MAX_NAME = 20
-"""Characters of the reference's name beside its line."""
-
-
-def ladder(found: Ladder, reference: str, title: str) -> tuple[Markup, Markup]:
-    """Time over size, both axes logarithmic, and times as fast as the reference over size; `title`: of the ladder."""
-    return _times(found, reference, title), _speedups(found, reference, title)
-
-
-def _times(found: Ladder, reference: str, title: str) -> Markup:
-    curves = {
-        "reference": [(rung.size, rung.reference_us) for rung in found.rungs],
-        "base": [(rung.size, rung.base_us) for rung in found.rungs if rung.base_us is not None],
-        "head": [(rung.size, rung.head_us) for rung in found.rungs],
-    }
-    up = Logarithmic.over([us for points in curves.values() for _, us in points], LADDER_BOTTOM, LADDER_TOP)
-    said = []
-    for rung in found.rungs:
-        times = formatting.durations(rung.base_us, rung.head_us, rung.reference_us)
-        named = zip(("base", "head", reference), times, strict=True)
-        spoken = ", ".join(f"{name} {time}" for name, time in named if time != formatting.MISSING)
-        said.append(f"{found.axis}={rung.size}: {spoken}")
-    ticks = []
-    for us in up.ticks(LEVELS):
-        number, _, unit = formatting.durations(us)[0].partition(" ")
-        ticks.append((us, f"{float(number.replace(',', '')):g} {unit}"))
-    described = f"Time of one call by {found.axis}. {'; '.join(said)}."
-    content = _content(found, reference, curves, up, ticks)
-    return drawing.figure(
-        f"{title}: time of one call", described, LADDER_BOTTOM + AXIS, *content, note="both axes logarithmic"
-    )
-
-
-def _speedups(found: Ladder, reference: str, title: str) -> Markup:
-    curves = {
-        "reference": [(rung.size, 1.0) for rung in found.rungs],
-        "base": [(rung.size, rung.reference_us / rung.base_us) for rung in found.rungs if rung.base_us is not None],
-        "head": [(rung.size, rung.speedup) for rung in found.rungs],
-    }
-    most = max(ratio for points in curves.values() for _, ratio in points)
-    up = Scale(0.0, 1.08 * most, LADDER_BOTTOM, LADDER_TOP)
-    said = "; ".join(f"{found.axis}={rung.size}: {rung.speedup:.2f}×" for rung in found.rungs)
-    return drawing.figure(
-        f"{title}: × {visible(reference, MAX_NAME)}",
-        f"How many times as fast as {reference} the head is, by {found.axis}. {said}.",
-        LADDER_BOTTOM + AXIS,
-        *_content(found, reference, curves, up, [(value, f"{value:g}×") for value in up.ticks(LEVELS)]),
-        note="its time over the kernel's: higher is faster",
-    )
-
-
-def _content(
-    found: Ladder,
-    reference: str,
-    curves: Mapping[str, Sequence[Point]],
-    up: Scale | Logarithmic,
-    ticks: Iterable[tuple[float, str]],
-) -> Sequence[Markup]:
-    """Base is dashed with open squares, head whole with dots, the reference dotted and bare."""
-    axis = Logarithmic.over([rung.size for rung in found.rungs], LADDER_LEFT, LADDER_RIGHT)
-    # The sizes themselves are what the axis names, as far as there is room.
-    sizes, last = [], -math.inf
-    for rung in found.rungs:
-        if (x := axis.at(rung.size)) - last >= APART:
-            sizes.append((x, f"{rung.size:,}"))
-            last = x
-    drawn = Markup("")
-    for side, points in curves.items():
-        places = [(axis.at(size), up.at(value)) for size, value in points]
-        if places:
-            drawn += drawing.path(places, f"curve {side}")
-        if side != "reference" and len(places) <= MAX_DOTS:
-            drawn += drawing.joined(drawing.dot(*place, side, 2.8) for place in places)
-    # Above the frame: the curves lie too near each other to be named where they are.
-    key, x = Markup(""), LADDER_LEFT
-    for side in ("base", "head") if curves["base"] else ("head",):
-        key += drawing.path([(x, 10.0), (x + 20, 10.0)], f"curve {side}") + drawing.dot(x + 10, 10.0, side, 2.8)
-        key += drawing.text(x + 25, 14, side, f"side {side}")
-        x += 66.0
-    key += drawing.path([(x, 10.0), (x + 20, 10.0)], "curve reference") + drawing.text(
-        x + 25, 14, visible(reference, MAX_NAME)
-    )
-    across = drawing.axis_below(sizes, LADDER_TOP, LADDER_BOTTOM, f"{visible(found.axis, MAX_NAME)}, size of the case")
-    at_height = [(up.at(value), label) for value, label in ticks]
-    return drawing.levels(at_height, LADDER_LEFT, LADDER_RIGHT), across, drawn, key

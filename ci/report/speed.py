@@ -13,7 +13,7 @@ from kernelgate.bench.record import Card, Run, RunRecord, Side, TimedCase, Timin
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Block, Bullets, Code, Line, Paragraph, Piece, Section, Strong, Table, table
 from kernelgate.ci.explain import next_step
-from kernelgate.ci.explain.next_step import Ladder, LaunchShare, SizedCase
+from kernelgate.ci.explain.next_step import LaunchShare, SizedCase
 from kernelgate.ci.judge import reference, sentences
 from kernelgate.ci.judge.case import MeanVerdict, Status
 from kernelgate.ci.policy.policy import Policy
@@ -180,9 +180,9 @@ def _launch(one: Timing, side: Side) -> LaunchShare:
 # A ladder of sizes, such as one of `--suite ladder` -------------------------------------------------------------------
 
 
-def ladder_of(gpu: GpuReport) -> tuple[Ladder, str, str] | None:
-    """What of this GPU's cases is a ladder, each beside its reference; no case whose times prove nothing. With its
-    title: "Sizes", and of which card where there are several; and what its reference is called."""
+def ladder_sections(gpu: GpuReport) -> tuple[Section, ...]:
+    """Of a record whose cases are a ladder, such as one of `--suite ladder`: what it shows, and each size beside its
+    reference; no case whose times prove nothing."""
     axes = {case.key: case.axes for case in gpu.record.cases}
     cases = [one.case for one in gpu.cases if reference.times(one.case) is not None]
     sized = (
@@ -190,21 +190,13 @@ def ladder_of(gpu: GpuReport) -> tuple[Ladder, str, str] | None:
         for case in cases
         if case.head_us and case.reference_us
     )
-    found = next_step.longest_ladder(list(sized))
-    if found is None:
-        return None
-    titles = formatting.titles_of((case.card for case in gpu.record.cases), gpu.record.cards)
-    beside = formatting.reference(card for card in gpu.record.cards if card.name == found.card)
-    return found, f"Sizes of {titles[found.card]}" if found.card in titles else "Sizes", beside
-
-
-def ladder_sections(gpu: GpuReport) -> tuple[Section, ...]:
-    """Of a record whose cases are a ladder, such as one of `--suite ladder`."""
-    if (ladder := ladder_of(gpu)) is None:
+    if (found := next_step.longest_ladder(list(sized))) is None:
         return ()
-    found, title, beside = ladder
+    cards = formatting.titles_of((case.card for case in gpu.record.cases), gpu.record.cards)
+    beside = formatting.reference(card for card in gpu.record.cards if card.name == found.card)
     said = next_step.ladder_sentence(found)
     titles = (f"#{found.axis}", "#base", "#head", f"#× {beside}")
     times = ((one, formatting.durations(one.base_us, one.head_us)) for one in found.rungs)
     rows = ((str(one.size), *both, f"{one.speedup:.2f}") for one, both in times)
+    title = f"Sizes of {cards[found.card]}" if found.card in cards else "Sizes"
     return (Section(title, (Paragraph((f"{said[0].upper()}{said[1:]}.",)), table(titles, rows)), worth=60),)

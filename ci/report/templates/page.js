@@ -27,12 +27,6 @@
   addEventListener("hashchange", open);
   open();
 
-  document.querySelector("svg.picture")?.addEventListener("click", (event) => {
-    const box = event.currentTarget.getBoundingClientRect();
-    const row = rows[Math.min(rows.length - 1, Math.floor(((event.clientY - box.top) / box.height) * rows.length))];
-    location.hash = row.element.id;
-  });
-
   // Up and down go from case to case; what is typed into a field stays there.
   list.addEventListener("keydown", (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

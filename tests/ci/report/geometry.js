@@ -55,7 +55,7 @@
   }
 
   // The heads of lines, marks and areas that mean something; grid and ground only help the eye.
-  const meaning = ".curve, .whisker, .process, .whole, .point, .cut, .gate, .gain, .edge, .zero, .state, .throttled, .roof, .arrow, .grew, .shrank, .unexplained, .whole-change, circle.head, rect.head, rect.base, path.all, .beyond, .mark, .tools input, .tools select, .tools button";
+  const meaning = ".curve, .whisker, .process, .whole, .cut, .gate, .gain, .edge, .zero, .state, .throttled, .roof, .arrow, .grew, .shrank, .unexplained, .whole-change, circle.head, rect.head, rect.base, path.all, .beyond, .mark, .tools input, .tools select, .tools button";
   for (const element of document.querySelectorAll(meaning)) {
     if (!seen(element) || element instanceof SVGTextElement) continue;
     const style = getComputedStyle(element);

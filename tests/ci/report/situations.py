@@ -14,7 +14,6 @@ from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.record import (
     MAX_HOT_INSTRUCTIONS,
     MAX_HOT_LINES,
-    Card,
     HotInstruction,
     HotLine,
     HotSpots,
@@ -35,7 +34,7 @@ from tests.ci import records
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.document.test_render import hostile_reported
 from tests.ci.report.browser import PLACES
-from tests.ci.report_examples import EXAMPLES, NINE, all_reported, case, judge, same, slower
+from tests.ci.report_examples import EXAMPLES, NINE, all_reported, judge, same, slower
 from tests.ci.report_examples import record as example_record
 from tests.gallery.situations import at_two_speeds
 
@@ -97,27 +96,6 @@ def full(words: str, spots: HotSpots) -> HotSpots:
     return HotSpots(samples=spots.samples, lines=lines, instructions=instructions)
 
 
-def many(count: int) -> BuiltReport:
-    """Most are unchanged, a few slower."""
-    cases = tuple(case(16 * (index + 1), 8, 50.0, 0.0) for index in range(count))
-    verdicts = [
-        slower(one, 4.0 + 0.1 * index) if index < count // 10 else same(one, 0.1 * (index % 9 - 4))
-        for index, one in enumerate(cases)
-    ]
-    return of_verdict(example_record(cases), judge(Outcome.REGRESSED, *verdicts), POLICY)
-
-
-def ladder(words: str = "PyTorch") -> BuiltReport:
-    """From hardly any work to the largest: a little slower in the middle, and the reference ahead at first."""
-    cases = tuple(case(32 << step, 32, 4.0 + 0.02 * 4**step, 0.0) for step in range(8))
-    verdicts = [
-        replace(same(one, 0.1) if step != 4 else slower(one, 9.0), reference_us=3.0 + 0.03 * 4**step)
-        for step, one in enumerate(cases)
-    ]
-    cards = (Card(name="", reference=words),)
-    return of_verdict(example_record(cases, cards=cards), judge(Outcome.REGRESSED, *verdicts), POLICY)
-
-
 def together(*gpus: GpuReport, description: tuple[str, ...] = (), places: Links = NO_LINKS) -> BuiltReport:
     decision = gate.decide([gpu.evidence for gpu in gpus], description)
     return BuiltReport(build(gpus, decision, POLICY, places=places), decision, gpus)
@@ -172,10 +150,6 @@ MADE: dict[str, Callable[[], BuiltReport]] = {
     "two GPUs": lambda: together(on("l4", "equivalent"), on("h100", "slower")),
     "a GPU lost": lambda: together(on("l4", "faster"), lost("h100")),
     "everything at once": _everything,
-    "250 cases": lambda: many(250),
-    "one case": lambda: many(1),
-    "a ladder of sizes": ladder,
-    "a ladder beside a stranger's name": lambda: ladder(HOSTILE + LONG),
     "two speeds": lambda: reported(at_two_speeds(), POLICY),
     "one case far from the rest": _far,
     "40 processes": _many_processes,

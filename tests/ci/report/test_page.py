@@ -26,7 +26,7 @@ from kernelgate.ci.report.links import Links
 from kernelgate.ci.report.page import write
 from tests.ci.document.test_render import HOSTILE, hostile_reported, nothing_is_hidden
 from tests.ci.report.browser import Elements
-from tests.ci.report.situations import many, situation
+from tests.ci.report.situations import situation
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, FAILURES, HEAD_SHA, all_reported
 
 DATA = Path(__file__).parents[2] / "data"
@@ -143,14 +143,6 @@ def test_the_change_is_drawn_step_by_step_to_what_was_measured() -> None:
     steps = [float(step.replace("−", "-")) for step in re.findall(r": ([+−]?[\d.]+)%", said)]
     assert sum(steps[:-1]) == pytest.approx(steps[-1], abs=0.06 * len(steps))
     assert said.endswith(f"measured: +{steps[-1]}%.")
-
-
-def test_many_cases_have_one_picture_of_them_all() -> None:
-    assert 'class="picture"' not in write(situation("mixed"), Gates())
-    page = write(many(41), Gates())
-    [picture] = re.findall(r'<svg class="picture".*?</svg>', page, re.DOTALL)
-    assert picture.count("<line") == 41
-    assert "The changes of 41 cases on one axis" in picture
 
 
 def test_a_case_far_from_the_rest_leaves_them_room() -> None:

@@ -67,21 +67,10 @@ def test_the_page_is_seen_whole_and_apart(tab: Page, tmp_path: Path, name: str) 
     if name in ALSO:
         for look in ALSO[name]:
             look(tab)
-    if name == "250 cases":
-        return  # as many drawings as in ten of the others
     tab.evaluate(OPEN_ALL)
     for how in looked_at(tab, *OPENED):
         assert (f"{how}, opened", tab.evaluate(GEOMETRY)) == (f"{how}, opened", [])
     assert said == []
-
-
-def every_case_is_on_one_screen(tab: Page) -> None:
-    for width, height in (DESK, PHONE):
-        tab.set_viewport_size({"width": width, "height": height})
-        box = tab.locator("svg.picture").bounding_box()
-        assert box is not None
-        assert box["height"] <= height
-        assert tab.locator("svg.picture .point").count() == 250
 
 
 FOCUSED = """
@@ -179,7 +168,6 @@ def base_and_head_are_told_apart_without_colour(tab: Page) -> None:
 
 
 ALSO: dict[str, list[Callable[[Page], None]]] = {
-    "250 cases": [every_case_is_on_one_screen],
     "mixed": [
         the_keyboard_reaches_everything_in_order_and_shows_where_it_is,
         cases_are_found_and_sorted,

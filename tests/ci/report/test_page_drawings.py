@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from xml.etree import ElementTree
 
 import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import HotLine, HotSpots, Profile, Telemetry
-from kernelgate.ci.explain.next_step import Ladder, SizedCase
 from kernelgate.ci.policy.policy import Gates, Policy
-from kernelgate.ci.report import page_figures
 from kernelgate.ci.report.build import of_verdict, reported
 from kernelgate.ci.report.page import write
 from kernelgate.ci.report.page_profile import MovedLine, moved_lines
 from tests import hot_examples, runs
 from tests.ci.report.situations import DATA, LONG, POLICY, TARGET, full, profiled, situation
-from tests.ci.report.test_page import in_its_frame
 from tests.ci.report_examples import EXAMPLES
 from tests.runs import on, process, run_record
 
@@ -101,39 +97,6 @@ def test_27_cases_with_the_longest_of_samples_stay_small() -> None:
     assert len(measured.cases) == 27
     assert page.count("hottest instructions") == 2
     assert len(page.encode()) <= LIMIT
-
-
-def rungs(*times: tuple[int, float, float, float | None]) -> Ladder:
-    return Ladder("attention", "S", tuple(SizedCase("attention", {}, *one, size=size) for size, *one in times))
-
-
-EIGHT = rungs(*((32 << step, 4.0 + step**3, 3.0 + step**3.5, 5.0 + step**3) for step in range(8)))
-
-
-def test_base_head_and_reference_are_told_apart_without_colour() -> None:
-    for drawing in page_figures.ladder(EIGHT, "PyTorch", "Sizes"):
-        # Beside the eight sizes, each stands in the key.
-        assert (drawing.count('class="base"'), drawing.count('class="head"')) == (9, 9)
-        for side in ("base", "head", "reference"):
-            assert drawing.count(f'class="curve {side}"') == 2
-
-
-@pytest.mark.parametrize(
-    "found",
-    [
-        EIGHT,
-        rungs(*((step, 10.0, 10.0, None) for step in range(1, 6))),
-        rungs(*((step, 11.0 + step, 1e-3, None) for step in range(1, 400))),
-        rungs((1, 1e-3, 1e10, 1e-2), (10**15, 1e10, 1e-3, 1e9)),
-    ],
-    ids=["eight", "flat, head alone", "400", "extreme"],
-)
-def test_whatever_was_timed_stays_in_the_frame(found: Ladder) -> None:
-    for drawing in page_figures.ladder(found, "PyTorch", "Sizes"):
-        svg = ElementTree.fromstring(re.findall("<svg.*</svg>", drawing, re.DOTALL)[0])  # noqa: S314 (ours)
-        assert len([one for one in svg.iter() if one.get("class") == "tick"]) >= 2
-        assert len([one for one in svg.iter() if one.get("class") == "name"]) >= 2
-        in_its_frame(svg)
 
 
 # Lines that gained samples -------------------------------------------------------------------------------------------
