@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from kernelgate.bench.explain import metrics
-from kernelgate.bench.record import HotLine, HotSpots
+from kernelgate.bench.record import MAX_HOT_LINES, HotLine, HotSpots
 from kernelgate.ci.document import drawing, formatting, render
 from kernelgate.ci.document.drawing import AXIS, END, WIDTH, Logarithmic, Point, Scale
 from kernelgate.ci.document.escape import visible
@@ -178,10 +178,9 @@ SURE_ERRORS = 3.0
 
 @dataclass(frozen=True)
 class SampleShare:
-    """Of one side's samples, in percent: the least and the most, where the record does not list all lines."""
+    """Of one side's samples, in percent; None where the record lists as many lines as it may hold, and not this one."""
 
-    low: float
-    high: float
+    pct: float | None
     stall: str | None = None
     lines: tuple[int, ...] = ()
 
@@ -199,13 +198,17 @@ class MovedLine:
 
     @property
     def gain_pct(self) -> float:
-        """By how many points of the samples the line gained at least; negative where it lost."""
-        return max(self.head.low - self.base.high, 0.0) - max(self.base.low - self.head.high, 0.0)
+        """By how many points of the samples the line gained; negative where it lost, 0 where that is not known."""
+        return 0.0 if self.base.pct is None or self.head.pct is None else self.head.pct - self.base.pct
 
     @property
     def is_sure(self) -> bool:
         """Whether it is more than the chance of sampling."""
         return abs(self.gain_pct) > SURE_ERRORS * self.error_pct
+
+    @property
+    def most_pct(self) -> float:
+        return max(self.base.pct or 0.0, self.head.pct or 0.0)
 
 
 def moved_lines(base: HotSpots, head: HotSpots) -> tuple[MovedLine, ...]:
@@ -215,30 +218,25 @@ def moved_lines(base: HotSpots, head: HotSpots) -> tuple[MovedLine, ...]:
     for side, spots in ((1, head), (0, base)):
         for one in spots.lines:
             sides[one.file, one.line if one.text is None else one.text.strip()][side].append(one)
-    found = [_moved_line(*lines, base, head) for lines in sides.values()]
-    return tuple(sorted(found, key=lambda one: (-one.gain_pct, -one.head.low, one.file, one.head.lines)))
-
-
-def _moved_line(before: Sequence[HotLine], after: Sequence[HotLine], base: HotSpots, head: HotSpots) -> MovedLine:
-    most = max(len(before), len(after))
-    old, new = _share_of(before, base, most), _share_of(after, head, most)
-    error_pct = math.hypot(_error(old, base.samples), _error(new, head.samples))
-    first = (*after, *before)[0]
-    return MovedLine(first.file, first.text, old, new, error_pct)
+    found = []
+    for before, after in sides.values():
+        first, old, new = (*after, *before)[0], _share_of(before, base, len(after)), _share_of(after, head, len(before))
+        error_pct = math.hypot(_error(old, base.samples), _error(new, head.samples))
+        found.append(MovedLine(first.file, first.text, old, new, error_pct))
+    return tuple(sorted(found, key=lambda one: (-one.gain_pct, -(one.head.pct or 0.0), one.file, one.head.lines)))
 
 
 def _share_of(lines: Sequence[HotLine], spots: HotSpots, most: int) -> SampleShare:
     """`most`: how many lines of this text the other side lists, of which this one may have left some out."""
-    low = 100 * sum(one.samples for one in lines) / spots.samples
-    left = spots.samples - sum(one.samples for one in spots.lines)
-    unlisted = 100 * min([left, *(one.samples for one in spots.lines)]) / spots.samples  # the most that such a line has
-    stall, numbers = lines[0].stall if lines else None, tuple(sorted(one.line for one in lines))
-    return SampleShare(low, min(low + (most - len(lines)) * unlisted, 100.0), stall, numbers)
+    if len(lines) < most and len(spots.lines) >= MAX_HOT_LINES:
+        return SampleShare(None)
+    taken = 100 * sum(one.samples for one in lines) / spots.samples
+    return SampleShare(taken, lines[0].stall if lines else None, tuple(sorted(one.line for one in lines)))
 
 
 def _error(share: SampleShare, samples: int) -> float:
     """Of a share, by the binomial distribution, in points; as if one sample more were there, so that none is sure."""
-    part = (share.low / 100 * samples + 1) / (samples + 2)
+    part = ((share.pct or 0.0) / 100 * samples + 1) / (samples + 2)
     return 100 * math.sqrt(part * (1 - part) / (samples + 2))
 
 
@@ -247,8 +245,8 @@ def samples(sides_: Mapping[str, HotSpots | None], command: str) -> Markup:
     known = {side: spots for side in ("base", "head") if (spots := sides_.get(side)) is not None}
     base, head = known.get("base"), known.get("head")
     every = moved_lines(base or head, head) if head else ()
-    moved = [one for one in every if max(one.base.high, one.head.high) >= SMALL_PCT]
-    most = sorted(moved, key=lambda one: (-abs(one.gain_pct), -max(one.head.low, one.base.low)))[:MAX_ROWS]
+    moved = [one for one in every if one.most_pct >= SMALL_PCT]
+    most = sorted(moved, key=lambda one: (-abs(one.gain_pct), -one.most_pct))[:MAX_ROWS]
     shown = render.html("kernelgate.ci.report").get_template("samples.html.jinja")
     return Markup(  # noqa: S704 (escaped by the template)
         shown.render(
@@ -261,7 +259,7 @@ def samples(sides_: Mapping[str, HotSpots | None], command: str) -> Markup:
             command=(Code(command, most=len(command)),),
             code=Code,
             share=_share,
-            whole=lambda part, stall: SampleShare(part, part, stall),
+            whole=SampleShare,
             change=_change,
             lines_of=_lines_of,
         )
@@ -275,22 +273,17 @@ def _lines_of(one: MovedLine, both: bool) -> str:
 
 
 def _change(one: MovedLine) -> str:
+    if one.base.pct is None or one.head.pct is None:
+        return formatting.MISSING
     if not one.is_sure:
         return "about the same"
-    least = "at least " if one.base.low < one.base.high or one.head.low < one.head.high else ""
-    verb = "gained" if one.gain_pct > 0 else "lost"
-    return f"{verb} {least}{abs(one.gain_pct):.1f} points"
+    return f"{'gained' if one.gain_pct > 0 else 'lost'} {abs(one.gain_pct):.1f} points"
 
 
 def _share(share: SampleShare, side: str) -> tuple[Markup, str, str]:
     """As a bar, in words, and with what most samples waited for, in the words of the profile where it knows them."""
-    if (share.low, share.high) == (0.0, 100.0):
-        shown = formatting.MISSING
-    elif share.low < share.high:
-        shown = f"≤ {share.high:.1f}%" if share.low == 0 else f"{share.low:.1f} to {share.high:.1f}%"
-    else:
-        shown = formatting.percent(share.low, 1)
-    filled = drawing.tag("rect", width=max(share.low, 0.0), height=8.0, class_=side)
+    shown = formatting.MISSING if share.pct is None else formatting.percent(share.pct, 1)
+    filled = drawing.tag("rect", width=share.pct or 0.0, height=8.0, class_=side)
     bar = drawing.tag(
         "svg", filled, class_="share", viewBox="0 0 100 8", preserveAspectRatio="none", aria_hidden="true"
     )

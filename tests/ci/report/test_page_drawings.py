@@ -7,7 +7,7 @@ import re
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.record import HotLine, HotSpots, Profile, Telemetry
+from kernelgate.bench.record import MAX_HOT_LINES, HotLine, HotSpots, Profile, Telemetry
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import of_verdict, reported
 from kernelgate.ci.report.page import write
@@ -134,10 +134,10 @@ def test_what_chance_may_do_is_not_sure() -> None:
     assert [each.is_sure for each in many] == [True, True]
 
 
-def test_a_line_that_one_side_does_not_list_may_have_as_much_as_its_last() -> None:
-    base = spots((1, "x", 6_000), (2, "y", 1_000))  # 3,000 are on other lines, each of which has 1,000 at most
-    found = one(moved_lines(base, spots((1, "x", 6_000), (9, "new", 4_000))), "new")
-    assert (found.base.low, found.base.high, found.gain_pct) == (0.0, 10.0, 30.0)
+def test_a_line_that_a_full_list_left_out_has_no_share_and_no_change() -> None:
+    full = spots(*((line, f"{line}", 400) for line in range(1, MAX_HOT_LINES + 1)))
+    found = one(moved_lines(full, spots((90, "new", 4_000))), "new")
+    assert (found.base.pct, found.head.pct, found.gain_pct, found.is_sure) == (None, 40.0, 0.0, False)
 
 
 def test_the_same_text_at_several_places_is_one_line_with_all_of_them() -> None:
