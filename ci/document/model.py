@@ -136,12 +136,10 @@ class Report:
     """The other cases."""
     folded_title: str = ""
     checks: tuple[Line, ...] = ()
-    """Correctness; the stored baseline where it shows something; claims."""
+    """Why on the other GPUs; correctness; the stored baseline where it shows something; claims."""
     sections: tuple[Section, ...] = ()
     why: tuple[Line, ...] = ()
     """What explains the change, and what to try: on one GPU, so that it is no longer where there are several."""
-    also_why: tuple[Line, ...] = ()
-    """The same on the other GPUs."""
     now: Line = ()
     """The next step."""
     left_out: Line = ()

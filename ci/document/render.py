@@ -70,13 +70,13 @@ def show(report: Report, output: TextIO, details: bool = True) -> None:
 
 
 def _ever_shorter(report: Report) -> Iterator[Report]:
-    """The report, then with less and less: sections by their worth, the unchanged cases, then the rows from below."""
+    """The report, then with less and less: sections by their worth, then the unchanged cases."""
     yield report
     left = list(report.sections)
     dropped: list[str] = []
 
-    def left_out(*more: str) -> Line:
-        return (f"Omitted for length; see the HTML page: {'; '.join((*dropped, *more))}.",)
+    def left_out() -> Line:
+        return (f"Omitted for length; see the HTML page: {'; '.join(dropped)}.",)
 
     for section in sorted(report.sections, key=lambda section: section.worth):
         left.remove(section)
@@ -86,11 +86,6 @@ def _ever_shorter(report: Report) -> Iterator[Report]:
     if report.folded:
         dropped.append(report.folded_title)
         report = replace(report, folded=None, left_out=left_out())
-        yield report
-    while report.cases and report.cases.rows:
-        rows = report.cases.rows[: len(report.cases.rows) // 2]
-        kept = f"all but the first {len(rows)} rows of the table" if rows else "the table"
-        report = replace(report, cases=replace(report.cases, rows=rows) if rows else None, left_out=left_out(kept))
         yield report
 
 
@@ -213,7 +208,7 @@ def terminal(report: Report, details: bool = True, width: int = WIDTH) -> str:
         parts += [_block(block, width) for block in inside]
     parts += [_fill(line, width) for line in report.remarks]
     parts += [in_columns(report.cases, width)] if report.cases else []
-    parts += [_fill(line, width) for line in (report.under, *report.also_why, *report.why, *report.checks) if line]
+    parts += [_fill(line, width) for line in (report.under, *report.why, *report.checks) if line]
     titles = [*(title for title, _ in last), *(title[:1].lower() + title[1:] for title, _ in folded)]
     if not details and titles:
         more = f"More with --details: {'; '.join(map(escape.visible, titles))}."

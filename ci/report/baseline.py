@@ -15,9 +15,9 @@ from pathlib import Path
 from kernelgate.bench import record as records
 from kernelgate.bench.core.errors import RecordError
 from kernelgate.bench.record import CaseKey, Run, RunRecord
-from kernelgate.ci.document import formatting, render
+from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.document.model import Bullets, Code, Line, Link, Mark, Paragraph, Section, Strong, table
+from kernelgate.ci.document.model import Bullets, Code, Line, Link, Mark, Section, Strong
 from kernelgate.ci.judge import baseline_age, ratchet, sentences
 from kernelgate.ci.judge.case import CERTAIN, Direction, RecordVerdict
 from kernelgate.ci.judge.prior import History
@@ -194,27 +194,6 @@ def nights_lines(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:
     drawn = Code(sparkline(known.times_us, gates.margin_pct))
     page: Line = (Link("All of its past", known.page), ".") if known.page else ()
     return ((Strong("Before:"), " ", drawn, " ", worst.name, took, within, ". ", *page),)
-
-
-def nights_section(gpu: GpuReport, gates: Gates) -> Section | None:
-    """All cases of which the history has any."""
-    nights = ((case, gpu.nights.get(case.case.key)) for case in gpu.cases)
-    shown = [(case, known) for case, known in nights if known and len(known.times_us) >= LEAST]
-    if not shown:
-        return None
-    titles = ("default branch", "#first → last", "#within", "case")
-    rows = (
-        (
-            Code(sparkline(known.times_us, gates.margin_pct)),
-            _ends(known),
-            formatting.percent(_within_pct(known.times_us)),
-            Link(render.plain_line((case.name,)), known.page) if known.page else case.name,
-        )
-        for case, known in shown
-    )
-    most = max(len(known.times_us) for _, known in shown)
-    told = f"The default branch's last measurements, at most {most}, on this kind of GPU: before this pull request."
-    return Section("Before this pull request", (Paragraph((told,)), table(titles, rows)), worth=30)
 
 
 def sparkline(times_us: Sequence[float], margin_pct: float) -> str:

@@ -73,12 +73,12 @@ def build(
         ),
         **shown,
         checks=(
+            *chain(*why_elsewhere),
             *everywhere(lambda gpu: _checks(gpu, policy, gpus)),
             *everywhere(lambda gpu: gpu.claims),
             *everywhere(lambda gpu: baselines.nights_lines(gpu, policy.gates)),
         ),
         why=(*far_below, *why_here),
-        also_why=tuple(line for lines in why_elsewhere for line in lines),
         now=now.step(gpus, decision, places, bool(far_below)) if merge else now.together(deciding),
         sections=tuple(
             replace(part, title=f"{label}: {part.title}" if label else part.title)
@@ -198,7 +198,6 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section | None, ...]:
         *speed.ladder_sections(gpu),
         *correctness.failures(record),
         correctness.fuzzing(gpu),
-        baselines.nights_section(gpu, policy.gates),
         baselines.section(record, gpu.baseline, gpu.yardsticks) if gpu.baseline else None,
     )
 

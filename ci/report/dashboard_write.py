@@ -280,9 +280,9 @@ def chart_library(folder: Path | None = None) -> dict[str, str]:
     if installed is None:
         raise KernelgateError(f"no uPlot in {' or '.join(map(str, places))}, which draws the charts: {how}")
     try:
-        have = json.loads((installed / "package.json").read_text(encoding="utf-8"))["version"]
+        have = json.loads((installed / "package.json").read_text(encoding="utf-8")).get("version")
         read = {name: (installed / file).read_text(encoding="utf-8") for file, name in LIBRARY.items()}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError):
         raise KernelgateError(f"the uPlot in {installed} is not whole: {how}") from None
     if have != wanted:
         raise KernelgateError(f"the uPlot in {installed} is version {have}, not {wanted}: {how}")

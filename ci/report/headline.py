@@ -520,20 +520,13 @@ def _repeats(case: CaseVerdict) -> str:
 
 
 def _both_speeds(speeds: Sequence[Speeds]) -> str:
-    """ "Base has one, 145.7 µs; both of head's are slower, by 5% and 13%."."""
+    """ "Base has one, 145.7 µs; head's differ from it by +5% and +13%."."""
     known = {one.side: one.us for one in speeds}
     base, head = known.get("base", ()), known.get("head", ())
     if len(base) != 1 or len(head) != 2:
         return "How often each side is in which was not the same, so its typical time says nothing."
-    slower = [100 * (us / base[0] - 1) for us in head]
-    alike = {change > 0 for change in slower} if min(map(abs, slower)) >= 0.5 else set()
-    if len(alike) == 1:
-        size = " and ".join(f"{abs(change):.0f}%" for change in slower)
-        words = f"both of head's are {'slower' if alike == {True} else 'faster'}, by {size}"
-    else:
-        apart = " and ".join(formatting.percent(change, 0, sign=True) for change in slower)
-        words = f"head's differ from it by {apart}"
-    return f"Base has one, {formatting.durations(base[0])[0]}; {words}."
+    apart = " and ".join(formatting.percent(100 * (us / base[0] - 1), 0, sign=True) for us in head)
+    return f"Base has one, {formatting.durations(base[0])[0]}; head's differ from it by {apart}."
 
 
 def _compared(gpu: GpuReport, places: Links) -> Line:

@@ -191,16 +191,11 @@ def _share(value: float) -> str:
     return f"{value:.2f}%"
 
 
-def _limits(gates: Gates, axis: Scale) -> list[tuple[float, str, str]]:
-    """The lines that mean something: where, which kind, and its words."""
-    limits = [
-        (-gates.margin_pct, "edge", ""),
-        (0.0, "zero", ""),
-        (gates.margin_pct, "edge", ""),
-        (gates.regression_pct, "gate", f"blocks above +{formatting.threshold(gates.regression_pct)}"),
-        (-gates.improvement_pct, "gain", f"improved below −{formatting.threshold(gates.improvement_pct)}"),
-    ]
-    return [(axis.at(value), kind, words) for value, kind, words in limits if axis.holds(value)]
+def _limits(gates: Gates, axis: Scale) -> list[tuple[float, str]]:
+    """The lines that mean something: where, and which kind."""
+    limits = {"edge": (-gates.margin_pct, gates.margin_pct), "zero": (0.0,)}
+    limits |= {"gate": (gates.regression_pct,), "gain": (-gates.improvement_pct,)}
+    return [(axis.at(value), kind) for kind, values in limits.items() for value in values if axis.holds(value)]
 
 
 def _definitions(gates: Gates, axis: Scale) -> Markup:
@@ -208,7 +203,7 @@ def _definitions(gates: Gates, axis: Scale) -> Markup:
     left, right = axis.at(-gates.margin_pct), axis.at(gates.margin_pct)
     band = tag("rect", x=_share(left), width=_share(right - left), height="100%", class_="band")
     limits = (
-        tag("line", x1=_share(x), x2=_share(x), y1="0", y2="100%", class_=kind) for x, kind, _ in _limits(gates, axis)
+        tag("line", x1=_share(x), x2=_share(x), y1="0", y2="100%", class_=kind) for x, kind in _limits(gates, axis)
     )
     markers = [tag("path", id=f"mark-{tone}", d=d) for tone, d in MARKERS.items()]
     ends = [
@@ -226,13 +221,11 @@ def _axis_above(gates: Gates, axis: Scale) -> Markup:
             x=_share(axis.at(value)), y="26", class_="tick")
         for value in axis.ticks(MAX_TICKS)
     ]  # fmt: skip
-    named = [
-        tag("text", words, x=_share(x), y="11", class_=f"limit {kind}",
-            text_anchor="start" if x < 30 else "end" if x > 70 else "middle")
-        for x, kind, words in _limits(gates, axis)
-        if words
-    ]  # fmt: skip
-    return tag("svg", *named[:1], *ticks, class_="axis", height="32", aria_hidden="true")
+    # Every axis holds it.
+    x, words = axis.at(gates.regression_pct), f"blocks above +{formatting.threshold(gates.regression_pct)}"
+    anchor = "start" if x < 30 else "end" if x > 70 else "middle"
+    named = tag("text", words, x=_share(x), y="11", class_="limit gate", text_anchor=anchor)
+    return tag("svg", named, *ticks, class_="axis", height="32", aria_hidden="true")
 
 
 def _estimate(one: JudgedCase, axis: Scale) -> Markup:

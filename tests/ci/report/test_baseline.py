@@ -41,10 +41,8 @@ def test_the_case_that_moved_has_a_line_with_words_and_a_link() -> None:
 
 
 def test_without_a_past_or_a_page_nothing_is_promised() -> None:
-    nothing = replace(report(RISEN), nights={})
-    assert (baseline.nights_lines(nothing, GATES), baseline.nights_section(nothing, GATES)) == ((), None)
-    once = report(CaseNights((321.4,)))
-    assert (baseline.nights_lines(once, GATES), baseline.nights_section(once, GATES)) == ((), None)
+    assert baseline.nights_lines(replace(report(RISEN), nights={}), GATES) == ()
+    assert baseline.nights_lines(report(CaseNights((321.4,))), GATES) == ()
     [line] = baseline.nights_lines(report(replace(RISEN, page=None, first_day="")), GATES)
     text = render.markdown_line(line)
     assert "](" not in text

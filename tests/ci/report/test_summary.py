@@ -109,7 +109,7 @@ def said(base_us: float, low_us: float, high_us: float) -> Report:
     ("speeds", "first", "second"),
     [
         ((145.7, 150.0, 190.0), "150.0 and 190.0 µs",
-         "Base has one, 145.7 µs; both of head's are slower, by 3% and 30%."),
+         "Base has one, 145.7 µs; head's differ from it by +3% and +30%."),
         ((152.8, 152.8, 165.1), "152.8 and 165.1 µs", "Base has one, 152.8 µs; head's differ from it by 0% and +8%."),
     ],
 )  # fmt: skip
