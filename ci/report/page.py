@@ -115,14 +115,14 @@ def _cases(gpu: GpuReport, label: str, gates: Gates) -> Iterator[PageCase]:
         if (both := profiles.get(key)) is not None:
             if both.base and one.status.is_news and one.case.change_pct:
                 drawn.append(page_profile.waterfall(budget_of(record, both, one)))
-            drawn += [page_profile.roofline(both), page_profile.waits(both)]
+            drawn.append(page_profile.roofline(both))
         yield PageCase(label, one.name, one, tuple(filter(None, drawn)), samples.get(key))
     ids = formatting.ids((one.key for one in record.profile), record.cards)
     judged = {one.case.key for one in gpu.cases}
     for key, both in profiles.items():
         if key not in judged:
-            drawn = [page_profile.roofline(both), page_profile.waits(both)]
-            yield PageCase(label, ids[key], None, tuple(filter(None, drawn)), samples[key])
+            roof = page_profile.roofline(both)
+            yield PageCase(label, ids[key], None, (roof,) if roof else (), samples[key])
 
 
 def _change(one: JudgedCase) -> Line:

@@ -27,23 +27,6 @@ MAX_LABEL = 26
 SMALL = 0.05
 """Points of percent; less is no step of its own."""
 
-Bar = tuple[str, str, float, float, str, str]
-"""Label, detail below it, from where to where, kind, and its value in words."""
-
-
-def _bars(bars: Sequence[Bar], right: float) -> tuple[Markup, float]:
-    """A row each on one axis that has zero, drawn, and where they end."""
-    axis = Scale.over([0.0, *(end for bar in bars for end in bar[2:4])], BARS_LEFT, right, 0.03)
-    bottom, drawn = BARS_TOP + BAR_ROW * len(bars) + 4, Markup("")
-    for row, (label, detail, start, end, kind, value) in enumerate(bars):
-        top = BARS_TOP + BAR_ROW * row
-        low, high = sorted((axis.at(start), axis.at(end)))
-        drawn += drawing.text(2, top + (13 if detail else 18), label, "all" if kind == "whole-change" else "")
-        drawn += drawing.text(2, top + 26, detail) if detail else Markup("")
-        drawn += drawing.rect((low, top + 6), max(high - low, 1.0), BAR_ROW - 14, kind)
-        drawn += drawing.text(WIDTH - 2, top + 18, value, "value", END)
-    return drawn + drawing.line((axis.at(0.0), BARS_TOP - 2), (axis.at(0.0), bottom - 2), "zero"), bottom
-
 
 def waterfall(budget: Budget) -> Markup | None:
     """Step by step from the base's time to the head's; None where the profiles do not show what was measured."""
@@ -56,17 +39,25 @@ def waterfall(budget: Budget) -> Markup | None:
     ]  # fmt: skip
     if abs(budget.unexplained_pct) >= SMALL:
         steps.append(("not explained", "", budget.unexplained_pct))
-    stairs: list[Bar] = []
-    at = 0.0
+    bars, at = [], 0.0
     for label, detail, share in steps:
         kind = "unexplained" if label == "not explained" else "grew" if share > 0 else "shrank"
-        stairs.append((label, detail, at, at + share, kind, formatting.percent(share, 1, sign=True)))
+        bars.append((label, detail, at, at + share, kind, share))
         at += share
-    whole = formatting.percent(budget.change_pct, 1, sign=True)
-    stairs.append(("measured", "", 0.0, budget.change_pct, "whole-change", whole))
-    drawn, bottom = _bars(stairs, WIDTH - 50)
-    told = "; ".join(f"{f'{label} {detail}'.strip()}: {points}" for label, detail, *_, points in stairs)
-    aloud, note = f"In percent of the base's time. {told}.", "in percent of the base's time"
+    bars.append(("measured", "", 0.0, budget.change_pct, "whole-change", budget.change_pct))
+    # A row each on one axis that has zero.
+    axis = Scale.over([0.0, *(end for bar in bars for end in bar[2:4])], BARS_LEFT, WIDTH - 50, 0.03)
+    bottom, drawn, told = BARS_TOP + BAR_ROW * len(bars) + 4, Markup(""), []
+    for row, (label, detail, start, end, kind, share) in enumerate(bars):
+        top, points = BARS_TOP + BAR_ROW * row, formatting.percent(share, 1, sign=True)
+        low, high = sorted((axis.at(start), axis.at(end)))
+        drawn += drawing.text(2, top + (13 if detail else 18), label, "all" if kind == "whole-change" else "")
+        drawn += drawing.text(2, top + 26, detail) if detail else Markup("")
+        drawn += drawing.rect((low, top + 6), max(high - low, 1.0), BAR_ROW - 14, kind)
+        drawn += drawing.text(WIDTH - 2, top + 18, points, "value", END)
+        told.append(f"{f'{label} {detail}'.strip()}: {points}")
+    drawn += drawing.line((axis.at(0.0), BARS_TOP - 2), (axis.at(0.0), bottom - 2), "zero")
+    aloud, note = f"In percent of the base's time. {'; '.join(told)}.", "in percent of the base's time"
     return drawing.figure("What the change is made of", aloud, bottom, drawn, note=note)
 
 
@@ -131,31 +122,6 @@ def _arrow(places: Mapping[str, Point]) -> Markup:
     tip = (x1 - 5 * dx, y1 - 5 * dy)
     wings = [(tip[0] - 5 * dx + turn * 3 * dy, tip[1] - 5 * dy - turn * 3 * dx) for turn in (1, -1)]
     return drawing.line((x0 + 5 * dx, y0 + 5 * dy), tip, "arrow") + drawing.path([wings[0], tip, wings[1]], "arrow")
-
-
-MAX_BARS = 6
-SMALL_WAIT = 0.005
-"""Cycles per instruction; less is not shown as a difference."""
-
-
-def waits(profiled: Both) -> Markup | None:
-    """The change of each wait, in cycles per instruction; where there is no base, the waits themselves."""
-    base, head = analyze.waits(profiled.base.figures) if profiled.base else {}, analyze.waits(profiled.head.figures)
-    change = {key: head.get(key, 0.0) - base.get(key, 0.0) for key in {**head, **base}}
-    shown = sorted((key for key in change if abs(change[key]) >= SMALL_WAIT), key=lambda key: (-abs(change[key]), key))
-    if not shown:
-        return None
-    bars: list[Bar] = []
-    for key in shown[:MAX_BARS]:
-        after = f"{head.get(key, 0.0):.2f}"
-        both = f"{base.get(key, 0.0):.2f} → {after}" if profiled.base else after
-        label = metrics.label(key).partition(" (")[0]
-        bars.append((label, "", 0.0, change[key], "grew" if change[key] > 0 else "shrank", both))
-    drawn, bottom = _bars(bars, 282.0)
-    title, note = f"Waits{': head against base' if profiled.base else ''}", "cycles for each instruction"
-    told = "; ".join(f"{label} {both}" for label, *_, both in bars)
-    aloud = f"Cycles that a warp waits for each instruction: {told}."
-    return drawing.figure(title, aloud, bottom, drawn, note=f"{note}; to the right is longer")
 
 
 # Samples by source line and instruction -------------------------------------------------------------------------------
