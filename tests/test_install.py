@@ -125,16 +125,6 @@ def test_in_place_is_in_place(
 
 
 @pytest.mark.slow
-def test_in_place_without_an_editable_install_says_how_to_import(checkout: Path, python: Path, tmp_path: Path) -> None:
-    built = built_in_place(python, checkout)
-    assert built.returncode == 0, built.stderr
-    folder = checkout / "csrc"
-    assert built.stdout.endswith(f"in an editable install (make env), or with PYTHONPATH={folder}\n")
-    computed = ended(python, "-c", ATTENTION, cwd=tmp_path, PYTHONPATH=str(folder))
-    assert computed.returncode == 0, computed.stderr
-
-
-@pytest.mark.slow
 def test_a_bare_python_is_enough_to_install_and_building_in_place_says_what_it_lacks(
     checkout: Path, tmp_path: Path
 ) -> None:
@@ -146,15 +136,6 @@ def test_a_bare_python_is_enough_to_install_and_building_in_place_says_what_it_l
     assert "Traceback" not in refused.stderr
     installed = ended(python, "-I", "-m", "pip", "install", *OFFLINE, "--editable", checkout, cwd=tmp_path)
     assert installed.returncode == 0, installed.stdout + installed.stderr
-
-
-@pytest.mark.slow
-def test_failed_compile_ends_with_its_first_error(checkout: Path, python: Path) -> None:
-    (checkout / "csrc" / "attention" / "attention.h").write_text("#error broken on purpose\n", encoding="utf-8")
-    refused = built_in_place(python, checkout)
-    assert refused.returncode == 1
-    assert "error: the working tree does not compile" in refused.stderr
-    assert "csrc/attention/attention.h:1: error: " in refused.stdout + refused.stderr
 
 
 @pytest.mark.slow

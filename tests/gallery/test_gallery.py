@@ -10,9 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.ci.document import render
-from kernelgate.ci.policy.policy import Gates
-from kernelgate.ci.report.page import write as write_page
 from tests.ci.report import browser
 from tests.gallery import page
 from tests.gallery.asks import ask
@@ -25,11 +22,6 @@ BY_NAME = {one.name: one for one in situations()}
 @pytest.mark.parametrize("one", situations(), ids=lambda one: one.name)
 def test_five_questions_are_answered_truly(one: Situation) -> None:
     assert ask(one.comment, one.truth) == {}
-
-
-def test_each_has_a_page() -> None:
-    for one in situations():
-        assert render.plain_line(one.posting.report.headline)[2:30] in write_page(one.posting, Gates()), one.name
 
 
 def test_the_examples_are_the_comments_of_today() -> None:
@@ -46,20 +38,12 @@ def test_a_measurement_that_starts_by_itself_is_announced_and_no_other() -> None
 
 FAULTS = [
     ("one of four faster", "faster", "slower", "how much"),
-    ("one of four faster", r"12\.80?%", "1.28%", "how much"),
-    ("nothing changed", "no change", "3.1% faster", "how much"),
     ("one of four faster", "Sure:", "Likely:", "how sure"),
-    ("one of four faster", r"12\.7[^,]*", "so much", "how sure"),
-    ("noisy", "cannot tell", "no change", "how sure"),
     ("measured: cards/swiglu_slower", "more DRAM traffic, [^;.]*", "more bank conflicts", "why"),
-    ("race", "(?i)race", "trace of it", "why"),
     ("one of four slower", "Blocks", "Does not block", "blocks"),
-    ("its own workflow", "Held", "Does not block", "blocks"),
-    ("new spills", "kernelgate resources", "kernelgate resources --registers", "now"),
     ("noisy", "/kernelgate bench", "/kernelgate measure", "now"),
-    ("noisy", "/kernelgate bench", "/kernelgate bench …", "now"),
-    ("runner lost", r"\*\*Now:\*\*", "", "now"),
 ]
+"""One a question."""
 
 
 @pytest.mark.parametrize(("name", "true", "planted", "question"), FAULTS)
@@ -83,6 +67,14 @@ LINES = """
 """
 
 
+WIDER = """
+() => Array.from(document.querySelectorAll('.phone')).map(phone => {
+  const table = phone.querySelector(':scope > table');
+  return table ? table.scrollWidth - table.clientWidth : 0;
+})
+"""
+
+
 @pytest.mark.slow
 def test_the_first_screen_of_a_phone_holds_the_answers(tmp_path: Path) -> None:
     if browser.executable() is None:
@@ -92,6 +84,8 @@ def test_the_first_screen_of_a_phone_holds_the_answers(tmp_path: Path) -> None:
         said = browser.shown(tab, tmp_path, page.html())
         assert tab.evaluate("document.documentElement.scrollWidth") <= browser.PHONE[0]
         ends = dict(zip(BY_NAME, tab.evaluate(LINES), strict=True))
+        wider = dict(zip(BY_NAME, tab.evaluate(WIDER), strict=True))
     assert said == []
     assert {name: end for name, end in ends.items() if end > browser.PHONE[1]} == {}
     assert [name for name, end in ends.items() if not end] == []
+    assert [name for name, pixels in wider.items() if pixels] == [], "the table is read without scrolling"

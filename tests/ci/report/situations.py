@@ -158,7 +158,6 @@ MADE: dict[str, Callable[[], BuiltReport]] = {
     "samples of the head alone": lambda: sampled("head"),
     "profiled alone": lambda: untimed("base", "head"),
     "hostile samples": lambda: sampled("base", "head", change=lambda spots: full(HOSTILE * 4, spots)),
-    "long samples": lambda: sampled("base", "head", change=lambda spots: full(LONG * 2, spots)),
     "measured: at the power limit": lambda: _kept("traces/capped.json"),
     "measured: 27 cases": lambda: _kept("timing/all_cases_slower.json"),
     "measured: swiglu": lambda: _kept("cards/swiglu_slower.json"),

@@ -109,13 +109,3 @@ def test_each_command_of_a_failure_can_be_run(name: str, on_github: bool) -> Non
         decision = gate.decide([gpus[0].evidence])
         report = build(gpus, decision, POLICY, places=PLACES if on_github else NO_LINKS)
         assert check(report, decision, gpus, on_github) == 1
-
-
-@pytest.mark.parametrize("code", BlockCode)
-def test_whatever_blocks_has_a_next_step_that_can_be_done(code: BlockCode) -> None:
-    made = MADE["slower"]
-    decision = Decision("failure", blockers=(Blocker(code, "l4", "subject"),))
-    gpus = (of_record("l4", made.record, made.verdict, POLICY),)
-    report = build(gpus, decision, POLICY)
-    assert report.now
-    check(report, decision, gpus, on_github=False)

@@ -1,6 +1,6 @@
-"""Page and comment in a real browser, as their readers see them: on a desk and on a phone, in light and in dark.
+"""The page in a real browser, as its readers see it: on a desk and on a phone, in light and in dark.
 
-One load of a page serves all that is looked at on it, and all comments stand in one document.
+One load of a page serves all that is looked at on it; tests/gallery looks at comments.
 """
 
 from __future__ import annotations
@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import cmarkgfm
 import pytest
-from cmarkgfm.cmark import Options
 from playwright.sync_api import Page, ViewportSize
 
-from kernelgate.ci.document import render
 from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report.page import write
 from tests.ci.report import browser
@@ -22,8 +19,6 @@ from tests.ci.report.situations import NAMES, situation
 
 HERE = Path(__file__).parent
 GEOMETRY = (HERE / "geometry.js").read_text(encoding="utf-8")
-GITHUB = (HERE / "github.css").read_text(encoding="utf-8")
-"""What GitHub's own style makes of a comment: its fonts' sizes, its widths, its tables."""
 
 
 @pytest.fixture(scope="module")
@@ -188,53 +183,3 @@ def test_without_its_script_the_page_has_everything(tab: Page, tmp_path: Path, n
     assert len(tab.evaluate(NAMES_SHOWN)) == len(situation(name).gpus[0].cases)
     assert not tab.is_visible("#tools")
     paper_has_every_part_and_no_tools(tab, scripts=False)
-
-
-@pytest.fixture(scope="module")
-def comments(tab: Page, tmp_path_factory: pytest.TempPathFactory) -> Page:
-    """All comments as GitHub renders them, one below the other."""
-    articles = [
-        f'<article class="markdown-body" id="{number}">'
-        f"{cmarkgfm.github_flavored_markdown_to_html(render.comment(situation(name).report), Options.CMARK_OPT_UNSAFE)}"
-        "</article>"
-        for number, name in enumerate(NAMES)
-    ]
-    whole = (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<style>{GITHUB}</style><body>{''.join(articles)}"
-    )
-    shown(tab, tmp_path_factory.mktemp("comments"), whole)
-    return tab
-
-
-READ_FIRST = """
-() => Array.from(document.querySelectorAll('.markdown-body')).map((article, index, all) => {
-  const parts = Array.from(article.children);
-  const top = article.getBoundingClientRect().top - all[0].getBoundingClientRect().top;
-  const last = parts.findIndex(one => /^(Now|To unblock):/.test(one.textContent));
-  return parts.slice(0, last + 1).map(one => [one.textContent.trim(), one.getBoundingClientRect().bottom - top]);
-})
-"""
-WIDER = """
-() => Array.from(document.querySelectorAll('.markdown-body')).map(article => {
-  const table = article.querySelector('table');
-  return table ? table.scrollWidth - table.clientWidth : 0;
-})
-"""
-
-
-@pytest.mark.slow
-def test_the_comments_are_seen_whole_and_apart(comments: Page) -> None:
-    for how in looked_at(comments, *CLOSED):
-        assert (how, comments.evaluate(GEOMETRY)) == (how, [])
-
-
-@pytest.mark.slow
-def test_a_phone_shows_the_verdict_why_and_what_now_at_once_and_the_table_without_scrolling(comments: Page) -> None:
-    comments.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
-    for name, parts in zip(NAMES, comments.evaluate(READ_FIRST), strict=True):
-        assert len(parts) == len(("headline", "how sure", *situation(name).report.why, "now")), name
-        assert parts[-1][1] <= PHONE[1], (name, parts)
-    wider = dict(zip(NAMES, comments.evaluate(WIDER), strict=True))
-    hostile = {name for name in NAMES if "hostile" in name or name == "long names" or not situation(name).report.cases}
-    assert {name for name, pixels in wider.items() if pixels} <= hostile
