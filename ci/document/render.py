@@ -1,13 +1,14 @@
 """Writes a `Report` down: as the Markdown comment, for a terminal, and its lines as HTML. Nothing is decided here.
 
 Escaping is the default: whatever a template writes goes through escape.py, in HTML through jinja2 as well. In a
-terminal no word is cut, the verdict comes last, what is folded stays so unless asked, and what does not fit beside each
-other stands below each other.
+terminal no word is cut, the verdict comes last, and what the comment folds stands there as Markdown where it is asked
+for.
 """
 
 from __future__ import annotations
 
 import shutil
+import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -21,17 +22,14 @@ from kernelgate.ci.document import escape, formatting
 from kernelgate.ci.document.escape import Markdown
 from kernelgate.ci.document.model import (
     Block,
-    Bullets,
     Code,
     Line,
     Link,
     Mark,
-    Paragraph,
     Piece,
     Report,
     Strong,
     Table,
-    Verbatim,
 )
 
 COMMENT_LIMIT = 65_536
@@ -175,9 +173,7 @@ WIDTH, MAX_WIDTH = 80, 100
 """Columns of text in a terminal: longer lines are hard to read."""
 GAP = "  "
 MIN_WORDS = 24
-"""Characters that the last column of a table is given at least, …"""
-MAX_COLUMNS = 6
-"""… in a table of no more columns than this."""
+"""Characters that the last column of a table is given at least."""
 
 
 def plain_line(line: Line, addresses: bool = False) -> str:
@@ -199,36 +195,23 @@ def _shown(piece: Piece, addresses: bool = False) -> str:
 
 
 def terminal(report: Report, details: bool = True, width: int = WIDTH) -> str:
-    """The whole report; without `details`, of the folded parts only what there is."""
-    parts: list[str] = []
-    folded: list[tuple[str, tuple[Block, ...]]] = [(one.title, one.blocks) for one in report.sections]
-    last = [(report.folded_title, (report.folded,))] if report.folded else []
-    for title, inside in (*folded, *last) if details else ():
-        parts += [f"{escape.visible(title)}\n{'-' * min(len(escape.visible(title)), WIDTH)}"]
-        parts += [_block(block, width) for block in inside]
-    parts += [_fill(line, width) for line in report.remarks]
-    parts += [in_columns(report.cases, width)] if report.cases else []
-    parts += [_fill(line, width) for line in (report.under, *report.why, *report.checks) if line]
-    titles = [*(title for title, _ in last), *(title[:1].lower() + title[1:] for title, _ in folded)]
-    if not details and titles:
-        more = f"More with --details: {'; '.join(map(escape.visible, titles))}."
-        parts.append("\n".join(_lines(more, width)))
-    parts += [_fill(line, width) for line in (report.summary,) if line]
-    # Only what to do next is worth its address in full.
-    parts += ["\n".join(_lines(plain_line(line, True), width)) for line in (report.now, report.elsewhere) if line]
-    return "\n\n".join([*parts, _fill(report.headline, width)]) + "\n"
-
-
-def _block(block: Block, width: int) -> str:
-    match block:
-        case Table():
-            return in_columns(block, width)
-        case Paragraph(line):
-            return _fill(line, width)
-        case Bullets(lines):
-            return "\n".join("\n".join(_lines(plain_line(line), width, "- ", "  ")) for line in lines)
-        case Verbatim(lines):
-            return "\n".join(f"    {escape.verbatim(line)}" for line in lines)
+    """With `details` the comment, else what it does not fold and the names of what it does; the verdict comes last."""
+    verdict = _fill(report.headline, width)
+    if details:
+        written = comment(report, sys.maxsize).removesuffix(f"{MARKER}\n")
+        return f"{written}{verdict}\n"
+    folded: list[Line] = [(report.folded_title,)] if report.folded else []
+    folded += [(f"{one.title[:1].lower()}{one.title[1:]}",) for one in report.sections]
+    parts = [
+        *(_fill(line, width) for line in report.remarks),
+        *([in_columns(report.cases, width)] if report.cases else []),
+        *(_fill(line, width) for line in (report.under, *report.why, *report.checks) if line),
+        *([_fill(("More with --details: ", *formatting.separated(folded, "; "), "."), width)] if folded else []),
+        *([_fill(report.summary, width)] if report.summary else []),
+        # Only what to do next is worth its address in full.
+        *(_fill(line, width, addresses=True) for line in (report.now, report.elsewhere) if line),
+    ]
+    return "\n\n".join([*parts, verdict]) + "\n"
 
 
 def in_columns(table: Table, width: int = WIDTH) -> str:
@@ -240,8 +223,7 @@ def in_columns(table: Table, width: int = WIDTH) -> str:
     ]
     widths = [max(len(row[at]) for row in (titles, *rows)) for at in range(len(titles))]
     left = width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
-    too_many = len(titles) > MAX_COLUMNS and left < widths[-1]
-    if too_many or left < min(MIN_WORDS, widths[-1]):
+    if left < min(MIN_WORDS, widths[-1]):
         return "\n".join(_record(titles, row, width) for row in rows)
     numeric = [column.numeric for column in table.columns]
     return "\n".join(_aligned(row, widths, numeric, left) for row in (titles, *rows))
@@ -258,21 +240,21 @@ def _aligned(row: list[str], widths: list[int], numeric: list[bool], left: int) 
 def _record(titles: list[str], row: list[str], width: int) -> str:
     """One row as a sentence: its first cell, then every other with its title."""
     named = "; ".join(f"{title} {cell}" if title else cell for title, cell in zip(titles[1:], row[1:], strict=True))
-    return "\n".join([*_lines(row[0], width), *_lines(named, width, GAP, GAP)])
+    return "\n".join([*_lines(row[0], width), *_lines(named, width, GAP)])
 
 
-def _fill(line: Line, width: int) -> str:
-    return "\n".join(_lines(plain_line(line), width))
+def _fill(line: Line, width: int, addresses: bool = False) -> str:
+    return "\n".join(_lines(plain_line(line, addresses), width))
 
 
-def _lines(words: str, width: int, first: str = "", rest: str = "") -> list[str]:
+def _lines(words: str, width: int, indent: str = "") -> list[str]:
     """A picture beside a word takes two columns, so that such a line may hold one character less."""
     wide = any(mark.emoji.removesuffix("\ufe0f") in words for mark in Mark)
     return textwrap.wrap(
         words,
         width - wide,
-        initial_indent=first,
-        subsequent_indent=rest,
+        initial_indent=indent,
+        subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
     )

@@ -212,7 +212,7 @@ def in_order(timed: TimedCase) -> Markup | None:
     )
     return drawing.figure(
         "In the order of the run",
-        " ".join(f"Process {index}: {_state(span)}." for index, span in enumerate(spans, 1)),
+        f"Median times by process: {'; '.join(map(_medians, spans))}. Clocks and temperatures are in a table below.",
         height + AXIS,
         drawing.text(LEFT, TOP - 4, unit),
         drawing.levels(_numbers(up, 4, unit), LEFT, RIGHT),
@@ -286,14 +286,7 @@ def _strip(name: str, unit: str, values: Sequence[Sequence[float]], spans: Seque
     return drawn + drawing.text(RIGHT - 3, top + 10, f"{shown} {unit}", "value", END)
 
 
-def _state(span: Span) -> str:
-    """Its times and the device's state, in words."""
-    medians = (
-        f"{side} {formatting.durations(float(np.median(values)))[0]}"
-        for side in SIDES
-        if (values := span.one.samples_us.get(side))
-    )
-    known = ((getattr(span.telemetry, key), unit) for _, unit, key in READINGS)
-    reasons = ", ".join(span.telemetry.throttle_reasons)
-    facts = [", ".join(medians), *(f"{value:,.0f} {unit}" for value, unit in known if value is not None)]
-    return "; ".join([*facts, f"limited by {reasons}"] if reasons else facts)
+def _medians(span: Span) -> str:
+    """ "base 321.4 µs, head 337.2 µs"."""
+    known = {side: values for side in SIDES if (values := span.one.samples_us.get(side))}
+    return ", ".join(f"{side} {formatting.durations(float(np.median(one)))[0]}" for side, one in known.items())

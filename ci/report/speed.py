@@ -6,7 +6,6 @@ How much of a call is its launch also stands above the fold, where it is why a c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import median
 
 from kernelgate.bench.record import Card, Run, RunRecord, Side, TimedCase, Timing, rates, timed_cases
@@ -66,29 +65,20 @@ def _statistics_row(one: JudgedCase, id_: Code) -> tuple[Piece, ...]:
     )
 
 
-MAX_ROWS = 30
-"""Cases of one GPU in a pull request's description, the worst first."""
-
-
 def results(gpus: Sequence[GpuReport], run: Run) -> tuple[Block, ...]:
     """The statistics in short, for a pull request's description: a table for each GPU, or that it has none; nothing
     where none has. From the judged record alone, so that one measurement always gives the same words."""
     base = (" against ", formatting.commit(run.base_sha, "")) if run.base_sha else ()
     note = ", written by kernelgate, whose comment holds the verdict. Changes are of time: positive is slower."
     blocks: list[Block] = [Paragraph(("Of ", formatting.commit(run.head_sha, "the head"), *base, note))]
-    known = False
     for gpu in gpus:
         section = statistics(gpu.cases, gpu.record.cards)
-        found = next((block for block in section.blocks if isinstance(block, Table)), None) if section else None
-        if found is None:
-            blocks.append(Paragraph(("On ", Code(gpu.label), " no case was compared, or a result is wrong.")))
-            continue
-        known = True
-        blocks += [Paragraph(("On ", Code(gpu.label), ":"))] if len(gpus) > 1 else []
-        blocks.append(replace(found, rows=found.rows[:MAX_ROWS]))
-        if len(found.rows) > MAX_ROWS:
-            blocks.append(Paragraph((f"{len(found.rows) - MAX_ROWS} more cases are in the comment.",)))
-    return tuple(blocks) if known else ()
+        tables = [block for block in section.blocks if isinstance(block, Table)] if section else []
+        if not tables or len(gpus) > 1:
+            said = ":" if tables else " no case was compared, or a result is wrong."
+            blocks.append(Paragraph(("On ", Code(gpu.label), said)))
+        blocks += tables
+    return tuple(blocks) if any(isinstance(block, Table) for block in blocks) else ()
 
 
 def speed(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:

@@ -42,7 +42,7 @@ class Read:
 
 
 def figures(record: RunRecord) -> Iterator[Read]:
-    """Every time and ratio of a case in JSON, page, comment and terminal, beside what the verdict's JSON says."""
+    """Every time and ratio of a case in JSON, page and comment, beside what the verdict's JSON says."""
     verdict = judge(record, Policy())
     built = of_verdict(record, verdict, Policy())
     told = {(one["card"], one["id"]): one for one in json.loads(as_json(verdict))["cases"]}
@@ -57,20 +57,19 @@ def figures(record: RunRecord) -> Iterator[Read]:
     pairs = [[us for us in (one["base_us"], one["head_us"]) if us is not None] for _, one in cases]
     yield Read("page", str(drawn), str(sorted(" → ".join(formatting.durations(*us)) for us in pairs)))
 
-    comment, terminal = render.comment(built.report, 10**9), render.terminal(built.report, width=10_000)
+    comment = render.comment(built.report, 10**9)
     for one, held_by in cases:
         both = formatting.durations(held_by["base_us"], held_by["head_us"])
         change = f"{both[0].rpartition(' ')[0]} → {both[1]}"
-        for where, text in (("comment", comment), ("terminal", terminal)):
-            shown = re.findall(r"[\d.,]+ → [\d.,]+ [nµm]?s", text)
-            yield Read(f"{where}, change of {one.case.id}", change if change in shown else str(shown), change)
+        shown = re.findall(r"[\d.,]+ → [\d.,]+ [nµm]?s", comment)
+        yield Read(f"comment, change of {one.case.id}", change if change in shown else str(shown), change)
     cells = re.sub(r"<[^>]+>", "", re.sub(r"</t[dh]><t[dh][^>]*>", " | ", html))
-    rows = [list(_speed(text)) for text in (comment, terminal, cells)]
+    rows = [list(_speed(text)) for text in (comment, cells)]
     by_key = {case.key: case for case in timed_cases(record)}
     sides = [
         (one, held, side) for (one, held), side in product(cases, rates.SIDES) if _timed(by_key[one.case.key], side)
     ]
-    for where, found in zip(("comment", "terminal", "page"), rows, strict=True):
+    for where, found in zip(("comment", "page"), rows, strict=True):
         for (one, held, side), (row_side, time, ratio) in zip(sides, found, strict=True):
             us, beside = held[f"{side}_us"], held["reference_us"]
             number, unit = time.replace(",", "").split()
@@ -87,9 +86,9 @@ def _timed(case: TimedCase, side: Side) -> bool:
 
 
 def _speed(text: str) -> Iterator[tuple[str, str, str]]:
-    """Side, time and ratio of each row of the table of speeds, in Markdown or as a terminal has it."""
+    """Side, time and ratio of each row of the table of speeds in Markdown."""
     for line in text.splitlines():
-        cells = re.split(r" \| |\s{2,}", line.strip("| "))
+        cells = line.strip("| ").split(" | ")
         if len(cells) == 10 and cells[1] in rates.SIDES:
             yield cells[1], cells[2], cells[5]
 
