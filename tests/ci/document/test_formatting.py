@@ -55,13 +55,6 @@ def test_an_axis_that_is_1_and_0_in_an_old_record_is_on_or_off() -> None:
     assert formatting.flags([{"a": True, "b": 2.0, "c": "1"}]) == {"a"}
 
 
-def test_two_cases_with_one_label_keep_their_ids() -> None:
-    axes: Axes = {"S": 512, "B": 32, "H": 8, "dtype": "fp16"}
-    cases = [Case(id="a", axes=axes), Case(id="b", axes=axes), Case(id="c", axes=axes | {"S": 64})]
-    names = {key.id: name for key, name in formatting.names(cases).items()}
-    assert names == {"a": Code("a"), "b": Code("b"), "c": "S=64 B=32 H=8 fp16"}
-
-
 def test_cases_of_several_cards_are_named_with_the_card() -> None:
     axes: Axes = {"S": 512, "B": 32, "H": 8, "dtype": "fp16"}
     cards = [Card(name="forward", label="Attention"), Card(name="norm")]
@@ -89,9 +82,3 @@ def test_cases_of_several_cards_are_named_with_the_card() -> None:
 def test_a_device_is_called_by_its_usual_name(device: Device, said: tuple[object, ...], on_cpu: bool) -> None:
     assert formatting.device(device) == said
     assert formatting.on_cpu(device) == on_cpu
-
-
-def test_a_commit_is_shortened_only_if_it_is_one() -> None:
-    assert formatting.commit("9f8e7d6c5b4a39281706f5e4d3c2b1a098765432", "") == Code("9f8e7d6")
-    assert formatting.commit("main; rm -rf /", "") == Code("main; rm -rf /")
-    assert formatting.commit(None, "the working tree") == "the working tree"

@@ -22,7 +22,6 @@ from kernelgate.ci.report.gpu import Failure, GpuReport, of_failure, of_record
 from kernelgate.ci.report.links import NO_LINKS
 from tests.ci.mixes import MADE
 from tests.ci.report.browser import PLACES
-from tests.ci.report_examples import COMMITS, FAILURES
 from tests.gallery.asks import SPAN, fault
 
 POLICY = Policy()
@@ -98,14 +97,3 @@ def test_what_does_not_compile_in_a_try_is_shown_by_a_command(of_card: bool) -> 
     assert found
     for words in found:
         check_tried(words)
-
-
-@pytest.mark.parametrize("on_github", [True, False])
-@pytest.mark.parametrize("name", sorted(FAILURES))
-def test_each_command_of_a_failure_can_be_run(name: str, on_github: bool) -> None:
-    failure = FAILURES[name]
-    for shown in (failure, Failure(failure.fault, "the job build stopped at build head")):
-        gpus = (of_failure("l4", shown, COMMITS),)
-        decision = gate.decide([gpus[0].evidence])
-        report = build(gpus, decision, POLICY, places=PLACES if on_github else NO_LINKS)
-        assert check(report, decision, gpus, on_github) == 1

@@ -10,6 +10,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder
+from kernelgate.ci.report import dashboard_write
 from tests.ci.history.entries import a_record
 from tests.ci.lab import session_events
 
@@ -19,23 +20,8 @@ def git(*words: str) -> str:
     return subprocess.run(["git", *named, *words], check=True, capture_output=True, text=True).stdout.strip()
 
 
-@pytest.fixture
-def library(tmp_path: Path) -> str:
-    """A stand-in for uPlot: no test here looks at a chart."""
-    folder = tmp_path / "uplot"
-    for name, content in {
-        "package.json": '{"version": "1.6.32"}',
-        "dist/uPlot.iife.min.js": "",
-        "dist/uPlot.min.css": "",
-        "LICENSE": "",
-    }.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(content)
-    return str(folder)
-
-
 def test_the_dashboard_is_written_with_the_newest_tag_as_release(
-    tmp_path: Path, library: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("STORE", "DATABASE"):
         monkeypatch.delenv(f"KERNELGATE_HISTORY_{name}", raising=False)
@@ -49,7 +35,8 @@ def test_the_dashboard_is_written_with_the_newest_tag_as_release(
         record.write(a_record(run=run), tmp_path / f"{name}.json")
     folder.create(tmp_path, session_events.opened(name="wider-loads"))
     git("tag", "v7", "HEAD~1")
-    words = ["history", "site", "-o", "out", "--uplot", library]
+    monkeypatch.setattr(dashboard_write, "chart_library", lambda _: {})
+    words = ["history", "site", "-o", "out"]
     assert cli.run(words) == 3
     assert "there is no history" in capsys.readouterr().err
     assert cli.run(["history", "add", "one.json", "two.json"]) == 0
