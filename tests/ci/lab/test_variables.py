@@ -30,10 +30,7 @@ REWRITTEN = ("-#pragma unroll", "-  for (int i = 0; i < 4; ++i) sum[i] = f(float
         (patch("csrc/a/k.cu", *SAME_WARPS), ("code",)),
         (patch("csrc/a/k.cu", "-  f<<<grid, 128>>>(x);", "+  f<<<grid, 256>>>(x);"), ("threads",)),
         (patch("csrc/a/k.cu", *REWRITTEN), ("code",)),
-        (
-            patch("csrc/a/k.cu", "-constexpr int kTile = 8;") + patch("csrc/a/t.h", "+constexpr int kTile = 8;"),
-            ("code",),
-        ),
+        (patch("csrc/a/k.cu", "-constexpr int kTile = 8;") + patch("csrc/a/t.h", "+constexpr int kTile = 8;"), ()),
     ],
 )
 def test_what_a_patch_varies(text: str, found: tuple[str, ...]) -> None:
