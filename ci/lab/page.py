@@ -14,7 +14,7 @@ import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,10 @@ import jinja2
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
-from kernelgate.bench.build import machine_code
 from kernelgate.bench.core import hardware
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.explain import tile
+from kernelgate.bench.explain.tile import BlockNeeds
 from kernelgate.bench.kernel import cards
 from kernelgate.ci.document import drawing, render
 from kernelgate.ci.document.model import Code, Line
@@ -49,8 +49,7 @@ MARKS = {
 def page(state: SessionState, known: Calculator, live: bool = False) -> str:
     """One HTML file that fetches nothing; a live one asks its server, and no other, for what has changed."""
     style, script = (Markup(_environment().get_template(name).render()) for name in ("page.css", "page.js"))  # noqa: S704
-    own = hardware.of_device(state.opened.gpu)
-    facts = calculator_data(known) | {"own": next((key for key, one in hardware.GPUS.items() if one is own), None)}
+    facts = calculator_data(known, state.opened.gpu)
     return _environment().get_template("page.html.jinja").render(
         state=state,
         live=live,
@@ -61,7 +60,6 @@ def page(state: SessionState, known: Calculator, live: bool = False) -> str:
         cards=list(known.tiles),
         missing=known.missing,
         axes=AXES,
-        rules=RULES,
         data=htmlsafe_json_dumps(facts, separators=(",", ":"), allow_nan=False),
     )  # fmt: skip
 
@@ -189,44 +187,39 @@ def serve(port: int, served: Served, at: Callable[[str], None]) -> None:
 
 # ---- the calculator --------------------------------------------------------------------------------------------------
 
-
-TileAnswer = Mapping[str, int] | str
-"""What a block of a tile takes, or why there is none."""
 AXES: Mapping[str, tuple[int, ...]] = {
-    "rows": (16, 32, 64, 96, 128, 192, 256),
-    "columns": (16, 32, 64, 96, 128, 192, 256),
+    "rows": (16, 32, 64, 128, 256),
+    "columns": (16, 32, 64, 128, 256),
     "stages": (1, 2, 3, 4),
     "warps": (1, 2, 4, 8, 16),
 }
 """The tiles that are offered: a page runs no card, so each is asked before. Others: `kernelgate resources --tile`."""
-RULES = {
-    "warp": machine_code.WARP,
-    "registers_per_warp_unit": machine_code.REGISTERS_PER_WARP_UNIT,
-    "max_registers": machine_code.MAX_REGISTERS,
-    "schedulers": machine_code.SCHEDULERS,
-    "shared_unit": machine_code.SHARED_UNIT,
-    "system_shared": machine_code.SYSTEM_SHARED,
-    "max_threads": machine_code.MAX_THREADS,
-    "registers_beside": tile.BESIDE,
-}
-"""By the names that templates/calculator.js has for them."""
 
 
 @dataclass(frozen=True)
 class Calculator:
-    tiles: Mapping[str, Sequence[TileAnswer]] = field(default_factory=dict)
-    """By card, each of AXES in the order of their product."""
+    tiles: Mapping[str, Sequence[Mapping[str, int] | str]] = field(default_factory=dict)
+    """By card, of each of AXES in the order of their product: what a block takes, or why there is none."""
     missing: str | None = None
 
 
-def calculator_data(known: Calculator) -> dict[str, Any]:
-    """For the page's script. Each answer of a card stands there once, and for each tile its place."""
-    gpus = [{"key": key, "name": model.name} | asdict(model.limits) for key, model in sorted(hardware.GPUS.items())]
+def calculator_data(known: Calculator, own: str | None) -> dict[str, Any]:
+    """For the page's script: what is said of each tile, on the session's GPU first. Sentences of a card stand there
+    once, and for each tile their place."""
+    gpus = sorted(hardware.GPUS.values(), key=lambda model: (model is not hardware.of_device(own), model.name))
+
+    def sentences(answer: Mapping[str, int] | str) -> list[str]:
+        if isinstance(answer, str):
+            return [f"There is no such tile: {answer}."]
+        needs = BlockNeeds("A block", answer["shared_bytes"], answer["threads"], answer["registers"])
+        return [tile.explain(needs, gpu) for gpu in gpus]
+
     cards_ = []
     for card, answers in known.tiles.items():
         different = [one for at, one in enumerate(answers) if one not in answers[:at]]
-        cards_.append({"card": card, "answers": different, "places": [different.index(one) for one in answers]})
-    return {"rules": RULES, "gpus": gpus, "axes": AXES, "cards": cards_}
+        places = [different.index(one) for one in answers]
+        cards_.append({"card": card, "answers": list(map(sentences, different)), "places": places})
+    return {"axes": AXES, "cards": cards_}
 
 
 def known(root: Path) -> Calculator:

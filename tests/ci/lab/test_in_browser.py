@@ -21,15 +21,6 @@ from tests.ci.report import browser
 
 pytestmark = [pytest.mark.slow, pytest.mark.guards("ci/lab/", "ci/report/", "ci/document/", "tests/ci/lab/")]
 ROOT = Path(__file__).parents[3]
-BROKEN = """
-() => [...document.querySelectorAll('#fits th')].filter(one => {
-  one.textContent = one.textContent.replace(", this session's", "")
-  const words = document.createRange()
-  words.selectNodeContents(one)
-  return words.getClientRects().length > one.textContent.split(' ').length
-}).map(one => one.textContent)
-"""
-"""Names of GPUs of which a word is broken, where the session is on none of them."""
 WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -91,23 +82,11 @@ def test_a_reader_on_a_phone_finds_by_keyboard_what_the_verb_says(
         tab.set_viewport_size({"width": width, "height": height})
         assert tab.evaluate(WIDE) == 0
         assert browser.serious(tab) == []
-    typed = tab.inner_text("#command").split()
-    capsys.readouterr()
-    assert typed[:4] == ["kernelgate", "resources", "--tile", "128x64"]
-    assert cli.run(typed[1:]) == 0
-    said = capsys.readouterr().out
-    row = tab.locator("#fits tr", has_text="H200").inner_text().split("\t")
-    assert row[0] == "H200, this session's"
-    blocks, warps, percent, limits = row[1:]
-    assert f"{blocks} blocks and {warps} warps on a multiprocessor, {percent} occupancy, limited by {limits}." in said
-    tab.set_viewport_size({"width": browser.PHONE[0], "height": browser.PHONE[1]})
-    assert tab.evaluate(BROKEN) == []
-    tab.focus("[name=by]")
+    tab.focus("[name=rows]")
     tab.keyboard.press("ArrowDown")
-    tab.keyboard.press("Tab")
-    assert tab.evaluate("document.activeElement.name") == "bytes"
-    tab.keyboard.type("300KiB")
-    assert "does not fit: 300 KiB" in tab.inner_text("#fits")
-    tab.keyboard.press("Tab")
-    tab.keyboard.type("-1")
-    assert "Registers: a thread has at most 255" in tab.inner_text("#block")
+    typed = tab.inner_text("#command").split()
+    assert typed[:4] == ["kernelgate", "resources", "--tile", "256x64"]
+    capsys.readouterr()
+    assert cli.run([*typed[1:], "--gpu", "h200"]) == 0
+    verb, page = (words.partition(", ")[2].strip() for words in (capsys.readouterr().out, tab.inner_text("#fits li")))
+    assert page.removeprefix("128 threads on the ") == verb.partition("128 threads on the ")[2]
