@@ -234,7 +234,7 @@ def cost(work: SessionAtHand, usd: float, of: log.Payer, said: str) -> Answered:
 
 @session.command()
 @answers(across.SessionsBeside)
-@click.option("-o", "--output", type=OUTPUT, help="Draw time and speed-up by session into this SVG file.")
+@click.option("-o", "--output", type=OUTPUT, help="Draw time and success into this SVG file.")
 def metrics(output: Path | None) -> Answered:
     """Set all sessions beside each other: time, speed-up, tries, mistakes, cost; and what can be said over them."""
     rules, at = policy.load(), folder.now()

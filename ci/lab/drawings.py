@@ -9,9 +9,8 @@ from itertools import accumulate, pairwise
 from markupsafe import Markup
 
 from kernelgate.ci.document import drawing
-from kernelgate.ci.document.drawing import END, MIDDLE, WIDTH, Logarithmic, Scale
+from kernelgate.ci.document.drawing import END, MIDDLE, WIDTH, Scale
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.lab.log import TriedChange
 from kernelgate.ci.lab.state import SessionSummary
 
@@ -33,11 +32,11 @@ FEWEST = 5
 """Measured sessions, before anything over them is drawn."""
 STYLE = """
 .ground{fill:#fff}text{font:12px system-ui,sans-serif;fill:#1f2328}.tick{fill:#59636e}
-.grid{stroke:#d1d9e0}.zero{stroke:#59636e}.even{stroke:#59636e;stroke-dasharray:3 3}
+.grid{stroke:#d1d9e0}.zero{stroke:#59636e}
 .kept{stroke:#1a7f37;fill:#1a7f37}.other,.recorded{stroke:#59636e;fill:none}.search{fill:#8c959f}
 .measured{stroke:#0969da;fill:#0969da}
 @media (prefers-color-scheme:dark){.ground{fill:#0d1117}text{fill:#f0f6fc}.tick{fill:#9198a1}.grid{stroke:#3d444d}
-.zero,.even,.other,.recorded{stroke:#9198a1}.kept{stroke:#3fb950;fill:#3fb950}
+.zero,.other,.recorded{stroke:#9198a1}.kept{stroke:#3fb950;fill:#3fb950}
 .measured{stroke:#4493f8;fill:#4493f8}.search{fill:#656c76}}
 """
 
@@ -122,8 +121,8 @@ def _with_levels(title: str, up: Scale) -> list[Markup]:
 
 
 def beside(rows: Sequence[SessionSummary]) -> tuple[SessionDrawing, ...]:
-    """Time, speed and success of all sessions; nothing without sessions."""
-    return tuple(one for one in (minutes(rows), speeds(rows), success(rows)) if one is not None)
+    """Time and success of all sessions; nothing without sessions."""
+    return tuple(one for one in (minutes(rows), success(rows)) if one is not None)
 
 
 def minutes(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
@@ -145,32 +144,6 @@ def minutes(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
     return SessionDrawing(f"Minutes by session{_last(rows)}: {said}.", bottom + LINE * len(KEY) + 4, tuple(drawn))
 
 
-def speeds(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
-    """Times as fast as the reference, with 95% intervals where the log has them; hollow where people recorded it. None
-    where no session knows it."""
-    known = [(one, one.figures.speedup) for one in rows if one.figures.speedup][-SHOWN:]
-    if not known:
-        return None
-    across = Logarithmic.over([*(end for row in known for end in (*_ends(row), 1.0))], NAMES + 10, RIGHT)
-    bottom = NAMES_TOP + len(known) * ROW
-    drawn = [drawing.text(0, 14, "Times as fast as the reference, at the end", "title"), *_names([a for a, _ in known])]
-    for tick in across.ticks(5):
-        x, kind = across.at(tick), "even" if tick == 1 else "grid"
-        drawn.append(drawing.line((x, NAMES_TOP), (x, bottom), kind))
-        drawn.append(drawing.text(x, bottom + 14, f"{tick:g}x", "tick", MIDDLE))
-    for at, (one, speed) in enumerate(known):
-        y, (low, high) = NAMES_TOP + (at + 0.5) * ROW, map(across.at, _ends((one, speed)))
-        drawn += [drawing.line((low, y), (high, y), _kind(one))] if low < high else []
-        drawn.append(drawing.tag("circle", cx=across.at(speed), cy=y, r=4.0, class_=_kind(one)))
-        drawn.append(drawing.text(RIGHT + 8, y + 4, f"{speed:.2g}x", "tick"))
-    without = len(rows) - sum(one.figures.speedup is not None for one in rows)
-    left = f"{counted(without, 'session')} without one" if without else ""
-    drawn += [drawing.text(0, bottom + 32, left, "tick")] if left else []
-    said = "; ".join(f"{one.opened.name}{_aside(one)} {speed:.3g}" for one, speed in known)
-    spoken = f"Times as fast as the reference, by session{_last(rows)}: {said}{f'; {left}' if left else ''}."
-    return SessionDrawing(spoken, bottom + (36 if left else 18), tuple(drawn))
-
-
 def success(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
     """The share of tries that were kept, of all until each session: whether people learn. None before FEWEST measured
     sessions of people, which show nothing."""
@@ -190,10 +163,6 @@ def success(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
     drawn.append(drawing.text(WIDTH, TOP + PLOT + 33, "measured session", "title", END))
     spoken = f"{shares[0]:.0f}% after the first session, {shares[-1]:.0f}% after {len(shares)}"
     return SessionDrawing(f"Share of tries that were kept: {spoken}.", TOP + PLOT + 38, tuple(drawn))
-
-
-def _ends(row: tuple[SessionSummary, float]) -> tuple[float, float]:
-    return row[0].figures.speedup_interval or (row[1], row[1])
 
 
 def _names(listed: Sequence[SessionSummary]) -> list[Markup]:

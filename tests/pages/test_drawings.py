@@ -64,7 +64,7 @@ def test_the_drawing_of_a_session_is_current() -> None:
     ]
     rest = [
         ("changes, one after the other", f"{state.CHANGE_MINUTES:g} min; each is tried, then kept or reverted"),
-        ("measure again", f"{state.AGAIN_MINUTES:g} min, against the reference"),
+        ("measure again", "20 min, against the reference"),
         ("close", f"{state.DOCUMENT_MINUTES:g} min, the report"),
     ]
     stop = f"after {state.OPTIMISE_MINUTES:g} min, the money, or {state.WITHOUT_GATE_MINUTES:g} min without a gate"
