@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -22,28 +21,18 @@ from kernelgate.ci.report.dashboard import SiteSessions
 
 
 def of_checkout(root: Path, repository: str, say: Callable[[str], None]) -> list[KeptSession]:
-    """All sessions of the checkout, also those with events of a later kernelgate. A log that is broken is said."""
+    """All sessions of the checkout. A log that is broken, or of a later kernelgate, is said and left out."""
     found = []
     for path in sorted((root / folder.FOLDER).glob(f"*/{log.FILE}")):
         try:
             kept = KeptSession(repository=repository, name=path.parent.name, log=folder.text_of(path))
-            if _is_whole(kept):
-                found.append(kept)
-            events(kept, str(path))  # says what is broken, or not known here
+            events(kept, str(path))
+            found.append(kept)
         except SessionError as error:
             say(f"left out: {error}")
         except ValidationError as error:
             say(f"left out: {path.parent} is no session's folder: {faults(error)}")
     return found
-
-
-def _is_whole(kept: KeptSession) -> bool:
-    """Whether each line is an event, be it of a kind that this kernelgate does not know, and the first is its own."""
-    try:
-        read = [json.loads(line) for line in kept.log.split("\n") if line.strip()]
-        return all(isinstance(one["event"], str) for one in read) and read[0]["name"] == kept.name
-    except (ValueError, TypeError, LookupError, RecursionError):
-        return False
 
 
 def events(kept: KeptSession, where: str | None = None) -> tuple[Event, ...]:
