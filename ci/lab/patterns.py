@@ -26,7 +26,7 @@ from kernelgate.ci.judge.case import CaseVerdict
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.lab import folder, log, state, variables
 from kernelgate.ci.lab.log import Closed, Event, GateAttempt, GateName, Opened, TriedChange
-from kernelgate.ci.lab.state import BISECT_AFTER_MINUTES, kept_since, seconds_of, times_as_fast
+from kernelgate.ci.lab.state import BISECT_AFTER_MINUTES, kept_since, times_as_fast
 from kernelgate.ci.policy.policy import Policy
 
 FILE = Path(".ci/patterns.md")
@@ -215,10 +215,6 @@ class Seen:
         """Why a gate was passed over and never tried since."""
         return next((one.skipped for one in self.gates(gate)[-1:]), None)
 
-    def because(self, gate: GateName) -> str:
-        """The same, for the end of a sentence."""
-        return f": {reason}" if (reason := self.skipped(gate)) else ""
-
     def failures(self, words: re.Pattern[str]) -> Iterator[str]:
         """What the tools said of things that failed and have not been passed since, the last first, where it holds
         these words. What the environment says of itself is no matter of the kernel's sources."""
@@ -237,14 +233,12 @@ class Seen:
 Signal = Callable[[Seen], str | None]
 
 UNDEFINED = re.compile(r"undefined (symbol|reference)", re.IGNORECASE)
-NAMED = re.compile(r"undefined (?:symbol:|reference to)\s*[`'\"]?([^'\"`\n]+)", re.IGNORECASE)
 HALF = r"(c10::|at::|\b__)(Half|half|BFloat16|nv_bfloat16)"
 MIXED_TYPES = re.compile(rf"multiple definition|{HALF}.*(convert|mismatch)|(convert|mismatch).*{HALF}")
 RESOURCES = re.compile(
     r"too many resources|invalid configuration|too much shared data|limit of shared memory|shared memory.*exceed",
     re.IGNORECASE,
 )
-LOST = re.compile(r"preempt|machine (was )?(lost|ended|taken)|SIGTERM", re.IGNORECASE)
 
 
 def reference_unmeasured(seen: Seen) -> str | None:
@@ -277,7 +271,7 @@ def slow_without_profile(seen: Seen) -> str | None:
     later = seen.events[seen.events.index(last) + 1 :]
     if any(_is_proven(one, "profile") or (isinstance(one, TriedChange) and one.bottleneck) for one in later):
         return None  # the gate or a try, which profiles both sides, named a bottleneck since
-    return f"{times:.2g}× the reference, and no profile since{seen.because('profile')}"
+    return f"{times:.2g}× the reference, and no profile since"
 
 
 def blind_tries(seen: Seen) -> str | None:
@@ -326,7 +320,7 @@ def timed_unchecked(seen: Seen) -> str | None:
         if _is_proven(event, "correctness"):
             return None
         if isinstance(event, GateAttempt) and event.gate == "performance":
-            return f"speed was measured before results were known to be right{seen.because('correctness')}"
+            return "speed was measured before results were known to be right"
     return None
 
 
@@ -361,7 +355,7 @@ def environment_skipped(seen: Seen) -> str | None:
             machines.append(event.machine)
         elif isinstance(event, TriedChange) or event.gate not in ("environment", "document"):
             if not machines:
-                return f"work began before the environment was known to be valid{seen.because('environment')}"
+                return "work began before the environment was known to be valid"
             if event.machine is not None and None not in machines and event.machine not in machines:
                 return f"{_called(event)} was on another machine than the one whose environment was looked at"
     return None
@@ -370,11 +364,9 @@ def environment_skipped(seen: Seen) -> str | None:
 def cold_starts(seen: Seen) -> str | None:
     """The session's work went on on another machine, or after another start of it."""
     known = [one for one in seen.work if one.machine is not None]
-    again = seconds_of(seen.gates("environment")[1:]) / 60
-    cost = f"; to look at the environment again took {again:.0f} min" if again >= 1 else ""
     for after, before in pairwise(reversed(known)):
         if before.machine != after.machine:
-            return f"another machine, or a new start of it, between {_called(before)} and {_called(after)}{cost}"
+            return f"another machine, or a new start of it, between {_called(before)} and {_called(after)}"
     return None
 
 
@@ -387,9 +379,7 @@ def build_keeps_failing(seen: Seen) -> str | None:
 
 
 def symbol_undefined(seen: Seen) -> str | None:
-    """Of a template, as far as the linker names it: a function of another library is not missing an instantiation."""
-    found = ((said, NAMED.findall(said)) for said in seen.failures(UNDEFINED))
-    return next((said for said, names in found if not names or any(map(_is_template, names))), None)
+    return next(seen.failures(UNDEFINED), None)
 
 
 def types_mixed(seen: Seen) -> str | None:
@@ -409,13 +399,9 @@ def resources_exceeded(seen: Seen) -> str | None:
 
 
 def machine_lost(seen: Seen) -> str | None:
-    """Of a session that kernelgate measured by its end and the record's; of one told of in a document by its words."""
     if seen.record is not None and seen.record.run.ended == "preempted":
         return "the record's run was preempted"
-    recorded = any(isinstance(one, Opened) and one.source == "recorded" for one in seen.events)
-    if seen.closed and (seen.closed.why == "machine" or (recorded and LOST.search(seen.closed.said))):
-        return seen.closed.said
-    return next(seen.failures(LOST), None) if recorded else None
+    return seen.closed.said if seen.closed and seen.closed.why == "machine" else None
 
 
 def silent_work(seen: Seen) -> str | None:
@@ -461,18 +447,6 @@ def speedup(gate: GateAttempt) -> float | None:
 def _is_proven(event: Event, gate: GateName) -> bool:
     """Whether a gate was passed by being tried."""
     return isinstance(event, GateAttempt) and event.gate == gate and event.passed and not event.skipped
-
-
-def _is_template(name: str) -> bool:
-    """Whether a symbol has template arguments: read by c++filt, or mangled, where `I` outside of the identifiers, each
-    of which has its length before it, begins them (Itanium C++ ABI, 5.1.5)."""
-    if not name.startswith("_Z"):
-        return "<" in name
-    at = 2
-    while at < len(name) and name[at] != "I":
-        length = re.match(r"\d+", name[at:])
-        at += len(length[0]) + int(length[0]) if length else 1
-    return at < len(name)
 
 
 def _called(event: GateAttempt | TriedChange) -> str:
