@@ -272,12 +272,6 @@ def rule_gains(rules: Iterable[Rule]) -> dict[Bottleneck, Rule]:
     return best
 
 
-def estimate(action: str, rules: Iterable[Rule]) -> float | None:
-    """What NVIDIA's rules estimate, in percent of the kernel's time, for the first thing that an action is against."""
-    gains, known = rule_gains(rules), CATALOGUE.get(action)
-    return next((gains[one].speedup_pct for one in known.against if one in gains), None) if known else None
-
-
 def _tidy(gain: float | None) -> float | None:
     return None if gain is None else round(max(0.0, min(99.0, gain)), 1)
 

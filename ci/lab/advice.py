@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, UsageError
@@ -21,7 +20,7 @@ from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.analyze import Analysis
 from kernelgate.ci.explain.bottleneck import Bottleneck
-from kernelgate.ci.explain.recommend import CATALOGUE, against, estimate
+from kernelgate.ci.explain.recommend import CATALOGUE, against
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.lab import folder, log
 from kernelgate.ci.lab.folder import Session
@@ -57,8 +56,6 @@ class TriedAction:
     failed: int
     gains_pct: tuple[float, float] | None
     """The least and the largest share of the time that went away; None where nothing was timed."""
-    nvidia_pct: float | None
-    """The median of what NVIDIA's rules had estimated; None where they said nothing."""
 
     @property
     def measured(self) -> bool:
@@ -147,7 +144,6 @@ def table(sessions: Path) -> ActionTable:
     actions = []
     for (action, against_), tried in sorted(cells.items()):
         gains = [one.gain_pct for _, one in tried if one.gain_pct is not None]
-        estimates = [one.nvidia_gain_pct for _, one in tried if one.nvidia_gain_pct is not None]
         seen = TriedAction(
             action,
             against_,
@@ -156,7 +152,6 @@ def table(sessions: Path) -> ActionTable:
             helped=sum(helped(one) for _, one in tried),
             failed=sum(one.failed is not None for _, one in tried),
             gains_pct=(min(gains), max(gains)) if gains else None,
-            nvidia_pct=median(estimates) if estimates else None,
         )
         actions.append(seen)
     all_tries = [named for tried in cells.values() for named in tried]
@@ -257,13 +252,6 @@ def profile_of(session: Session) -> Path | None:
     return None
 
 
-def nvidia_gain_pct(session: Session, number: int, action: str | None) -> float | None:
-    """What NVIDIA's rules estimated for what an action is against, in the profile of the state before a try. In percent
-    of the kernel's time; None where no rule says anything of it, or there is no such profile."""
-    found = action and read(newest(session.work / f"try-{number}" / PROFILE, "*.base.ncu-rep"))
-    return estimate(action, found.kernel.rules) if action and found else None
-
-
 def _of_try(work: Path) -> Path | None:
     report, path = newest(work / PROFILE, "*.head.ncu-rep"), work / folder.RECORD
     if report is not None or not path.exists():
@@ -307,12 +295,11 @@ def table_lines(known: ActionTable) -> Iterator[str]:
     """A table in Markdown, which reads as well in a terminal."""
     yield summary_line(known)
     yield ""
-    yield "| action | bottleneck | tries | sessions | failed | helped | gained | NVIDIA estimated |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield "| action | bottleneck | tries | sessions | failed | helped | gained |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
     for one in known.actions:
         gained = " to ".join(f"{pct:.1f}" for pct in sorted(set(one.gains_pct or ())))
-        estimated = "–" if one.nvidia_pct is None else f"{one.nvidia_pct:.1f}%"
         yield (
             f"| {one.action} | {one.bottleneck} | {one.tries} | {one.sessions} | {one.failed} | {one.helped_words} "
-            f"| {f'{gained}%' if gained else '–'} | {estimated} |"
+            f"| {f'{gained}%' if gained else '–'} |"
         )

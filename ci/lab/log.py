@@ -7,10 +7,9 @@ UTC. Changes are in percent of time, positive is slower, as everywhere in kernel
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from itertools import pairwise
 from math import hypot, log1p
 from typing import Annotated, Any, Final, Literal
 
@@ -149,7 +148,7 @@ class TriedChange(_Worked):
     bottleneck: str | None = None
     """What `analyze` named before the change; None where no profile was made: a blind try."""
     nvidia_gain_pct: float | None = None
-    """What NVIDIA's rules estimated for what the action is against."""
+    """Of logs until November 2026: what NVIDIA's rules estimated for what the action is against."""
     outcomes: tuple[TryOutcome, ...] = ()
     """Empty where it did not build or was wrong, and where it compiled to the same library as before."""
     failed: Literal["build", "correctness", "measurement"] | None = None
@@ -275,12 +274,3 @@ def minutes_between(earlier: str | None, later: str | None) -> float | None:
 def duration(minutes: float) -> str:
     """Such as "12.3 min"; less than a minute is told in seconds."""
     return f"{60 * minutes:.0f} s" if minutes < 1 else f"{minutes:.3g} min"
-
-
-def clock_jumps(events: Sequence[Event], until: str) -> Iterator[str]:
-    """A sentence on each place where the clock went back."""
-    known = [event.at for event in events if event.at is not None]
-    for earlier, later in pairwise([*known, until]):
-        back = (datetime.fromisoformat(earlier) - datetime.fromisoformat(later)).total_seconds()
-        if back > 1:
-            yield f"the clock went back by {back:.0f} s after {earlier}: times of this session are not to be relied on"

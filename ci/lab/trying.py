@@ -124,10 +124,8 @@ def run(session: Session, root: Path, policy: Policy, asked: TriedChange) -> Tri
         if warning := variables.warning(event.variables):
             say(f"try {event.number}: {warning}")
         event = _measured(session, root, policy, event)
-        told: dict[str, object] = {"nvidia_gain_pct": advice.nvidia_gain_pct(session, event.number, event.action)}
         if not event.bottleneck and (kept := advice.read(advice.profile_of(session))):
-            told["bottleneck"] = kept.bottleneck.bottleneck.value
-        event = event.model_copy(update=told)
+            event = event.model_copy(update={"bottleneck": kept.bottleneck.bottleneck.value})
         folder.append(session.folder, event, *_violated(session.events, event))
         return event
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelgate.bench.explain.metrics import STALL_PREFIX
-from kernelgate.bench.explain.ncu_reader import ProfiledKernel, Rule
+from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.ci.explain.budget import Budget, Contribution, budget, sentences
-from kernelgate.ci.explain.recommend import against_change, estimate
+from kernelgate.ci.explain.recommend import against_change
 
 KERNEL: dict[str, float] = {
     "duration_us": 100.0,
@@ -177,7 +177,7 @@ def test_what_a_profile_lacks_explains_nothing() -> None:
     assert sentences(budget({}, KERNEL, 10.0)) == ("the profile does not say: it holds no duration of both sides.",)
 
 
-# ---- What is to be tried against a change: about the figure that moved, and nothing else; and what NVIDIA estimates --
+# ---- What is to be tried against a change: about the figure that moved, and nothing else -----------------------------
 
 PROFILED = ProfiledKernel("kernel", None, (9, 0), 132, {"registers": 242.0, "blocks_by_registers": 1.0}, ())
 
@@ -196,15 +196,3 @@ def test_each_cause_has_its_advice(metric: str, because: str, action: str) -> No
     found = against_change(Contribution(metric, 1.0, 2.0, 5.0, because), PROFILED)
     assert found is not None
     assert found.action.startswith(action)
-
-
-def test_an_action_has_the_estimate_of_the_rule_that_sees_what_it_is_against() -> None:
-    rules = [
-        Rule("TheoreticalOccupancy", "Theoretical Occupancy", "", 25.0, whole_kernel=True),
-        Rule("AchievedOccupancy", "Achieved Occupancy", "", 10.0, whole_kernel=True),
-        Rule("SharedMemoryConflicts", "Shared Store Bank Conflicts", "", 40.0, whole_kernel=False),
-    ]
-    assert estimate("more-warps", rules) == 25.0
-    assert estimate("swizzle", rules) is None  # an estimate of one unit's efficiency is none of the time
-    assert estimate("compute-once", rules) is None  # against nothing that a rule sees
-    assert estimate("telepathy", rules) is None
