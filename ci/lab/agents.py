@@ -134,10 +134,18 @@ def input_schema(tool: AgentTool) -> dict[str, Any]:
     return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
 
+class _InvalidError(Exception):
+    """What an argument is not, and with which code that is refused."""
+
+    def __init__(self, said: str, code: Code = "invalid_argument") -> None:
+        super().__init__(said)
+        self.code = code
+
+
 def command_line(tool: AgentTool, given: Mapping[str, Any], checkout: Path) -> list[str]:
     """The verb's words, without the program. Raises ToolRefusedError for anything that may not be asked for."""
     known = tool.parameters
-    given = {name.replace("-", "_"): value for name, value in given.items()}
+    given = {name.replace("-", "_"): value for name, value in given.items() if value is not None}
     if strange := sorted(given.keys() - known.keys()):
         name = strange[0]
         near = difflib.get_close_matches(name, [one for one in known if one not in given], 1)
@@ -147,21 +155,53 @@ def command_line(tool: AgentTool, given: Mapping[str, Any], checkout: Path) -> l
         raise ToolRefusedError("unknown_argument", said, call)
     options, places = list[str](), list[str]()
     for name, one in known.items():
-        asked = Asked(tool, name, one, given)
-        if (value := given.get(name)) is None:
-            if one.required:
-                raise asked.refused("missing_argument", f"{tool.name} needs {name}")
-        elif not isinstance(one, click.Option):
-            places += asked.values(value, checkout)
-        elif not one.is_flag:
-            options += [f"{_long(one)}={text}" for text in asked.values(value, checkout)]
-        elif not isinstance(value, bool):
-            raise asked.refused("invalid_argument", f"{name} is true or false")
-        elif value:
-            options.append(_long(one))
+        try:
+            words = _words(name, one, given[name], checkout) if name in given else []
+            if one.required and not words:
+                raise _InvalidError(f"{tool.name} needs {name}", "missing_argument")
+        except _InvalidError as error:
+            raise ToolRefusedError(error.code, str(error), without(tool, given, name)) from None
+        (options if isinstance(one, click.Option) else places).extend(words)
     if any(one.name == "as_json" for one in tool.command.params):
         options.append("--json")
     return [*tool.words, *options, *(["--", *places] if places else [])]
+
+
+def without(tool: AgentTool, given: Mapping[str, Any], name: str) -> ToolCall:
+    """The same call without this argument, or with a word in its place where it is required."""
+    one, rest = tool.parameters[name], {other: value for other, value in given.items() if other != name}
+    stands_for = [f"<{name}>"] if _is_several(one) else f"<{name}>"
+    return ToolCall(tool.name, rest | ({name: stands_for} if one.required else {}))
+
+
+def _words(name: str, one: click.Parameter, given: object, checkout: Path) -> list[str]:
+    """Raises _InvalidError."""
+    if isinstance(one, click.Option) and one.is_flag:
+        if not isinstance(given, bool):
+            raise _InvalidError(f"{name} is true or false")
+        return [_long(one)] if given else []
+    several: Any = given if _is_several(one) else [given]
+    if not isinstance(several, list):
+        raise _InvalidError(f"{name} takes a list")
+    texts = [_text(name, one, value, checkout) for value in several]
+    return [f"{_long(one)}={text}" for text in texts] if isinstance(one, click.Option) else texts
+
+
+def _text(name: str, one: click.Parameter, value: object, checkout: Path) -> str:
+    kind, text = _type(one)["type"], str(value)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise _InvalidError(f"{name} takes {kind}s, not {type(value).__name__}")
+    if len(text) > MAX_TEXT or not all(c.isprintable() or c == "\n" for c in text):
+        raise _InvalidError(f"{name} takes text of at most {MAX_TEXT} characters, all of them printable")
+    if isinstance(one.type, click.Path):
+        below = OUT if _is_left(one) else ""
+        if (path := inside(checkout, text, below)) is None:
+            where = f"{below}/ of the checkout" if below else "the checkout"
+            raise _InvalidError(f"{text[:200]!r} does not lie in {where}", "not_allowed")
+        return str(path)
+    if text.startswith("-") and kind == "string":
+        raise _InvalidError(f"{name} is {text[:60]!r}: a value does not begin with -, as an option does")
+    return text
 
 
 def inside(checkout: Path, text: str, below: str = "") -> Path | None:
@@ -171,49 +211,6 @@ def inside(checkout: Path, text: str, below: str = "") -> Path | None:
     if not whole.is_relative_to(root / below) or ".git" in whole.relative_to(root).parts:
         return None
     return whole.relative_to(root)
-
-
-@dataclass(frozen=True)
-class Asked:
-    tool: AgentTool
-    name: str
-    one: click.Parameter
-    given: Mapping[str, Any]
-
-    def refused(self, code: Code, said: str) -> ToolRefusedError:
-        """The next call is the same without it, or with what it stands for where it is required."""
-        rest = {name: value for name, value in self.given.items() if name != self.name and value is not None}
-        placeholder = f"<{self.name}>"
-        if isinstance(self.one.type, click.Choice):
-            placeholder = str(self.one.type.choices[0])
-        needed = {self.name: [placeholder] if _is_several(self.one) else placeholder} if self.one.required else {}
-        return ToolRefusedError(code, said, ToolCall(self.tool.name, rest | needed))
-
-    def values(self, given: object, checkout: Path) -> list[str]:
-        if not _is_several(self.one):
-            return [self._value(given, checkout)]
-        if not isinstance(given, list):
-            raise self.refused("invalid_argument", f"{self.name} takes a list")
-        return [self._value(value, checkout) for value in given]
-
-    def _value(self, value: object, checkout: Path) -> str:
-        kind = _type(self.one)["type"]
-        text, said = str(value), ""
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            said = f"{self.name} takes {kind}s, not {type(value).__name__}"
-        elif len(text) > MAX_TEXT or not all(c.isprintable() or c == "\n" for c in text):
-            said = f"{self.name} takes text of at most {MAX_TEXT} characters, all of them printable"
-        elif isinstance(self.one.type, click.Path):
-            below = OUT if _is_left(self.one) else ""
-            if (path := inside(checkout, text, below)) is None:
-                where = f"{below}/ of the checkout" if below else "the checkout"
-                raise self.refused("not_allowed", f"{text[:200]!r} does not lie in {where}")
-            return str(path)
-        elif text.startswith("-") and kind == "string":
-            said = f"{self.name} is {text[:60]!r}: a value does not begin with -, as an option does"
-        if said:
-            raise self.refused("invalid_argument", said)
-        return text
 
 
 def _long(one: click.Parameter) -> str:
@@ -274,8 +271,7 @@ def next_after(error: str, code: int | None, call: ToolCall, tools: Mapping[str,
     for name, value in given.items():
         places = (f"--{name.replace('_', '-')}", f"'{name.upper()}'") if code == 64 else ()
         if any(text in error for text in (*places, repr(str(value)))):
-            tool = tools[call.tool]
-            return Asked(tool, name, tool.parameters[name], given).refused("called_wrongly", error).instead
+            return without(tools[call.tool], given, name)
     return ToolCall("cards", {"list": True}) if code == 64 else ToolCall("doctor")
 
 
