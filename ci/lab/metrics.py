@@ -7,7 +7,6 @@ it is said how many there are.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import log, sqrt
@@ -29,7 +28,6 @@ TAIL = 0.025
 EXPERT_MINUTES = 120
 """What the founding document "CUDA Kernel Learning System" expects of an expert in one place, 1.5 to 2 hours; it says 4
 in another. Nobody measured it."""
-HOWS = ("applied", "learnt", "violated")
 SOURCES = {"measured": "Measured", "recorded": "Recorded by people, and not measured by kernelgate"}
 
 Estimate = Callable[[Sequence[float]], tuple[float, tuple[float, float]]]
@@ -50,22 +48,11 @@ class Overall:
 
 
 @dataclass(frozen=True)
-class PatternCount:
-    """In how many sessions a pattern was applied, learnt and violated."""
-
-    pattern: str
-    applied: int
-    learnt: int
-    violated: int
-
-
-@dataclass(frozen=True)
 class SessionsBeside:
-    """What `session metrics --json` prints: `patterns` by kind of sessions, `overall` of those that are counted."""
+    """What `session metrics --json` prints; `overall` is of the sessions that are counted."""
 
     measured: tuple[SessionSummary, ...]
     recorded: tuple[SessionSummary, ...]
-    patterns: dict[str, tuple[PatternCount, ...]]
     overall: tuple[Overall, ...]
 
 
@@ -91,13 +78,6 @@ def overall(rows: Sequence[SessionSummary]) -> tuple[Overall, ...]:
         _converged(minutes),
         _figure("share of the target's speed", reached, "", 1.0),
     )
-
-
-def pattern_counts(rows: Sequence[SessionSummary]) -> tuple[PatternCount, ...]:
-    """Of all patterns that these sessions name, the most often violated first."""
-    counts = [Counter(name for one in rows for name in one.figures.patterns[how]) for how in HOWS]
-    found = (PatternCount(name, *(count[name] for count in counts)) for name in set().union(*counts))
-    return tuple(sorted(found, key=lambda one: (-one.violated, -one.learnt, -one.applied, one.pattern)))
 
 
 def _median(values: Sequence[float]) -> tuple[float, tuple[float, float]]:
@@ -151,10 +131,8 @@ def _converged(minutes: Sequence[float]) -> Overall:
 
 
 def beside(rows: Sequence[SessionSummary]) -> SessionsBeside:
-    """`measured` and `recorded` sessions apart, the `patterns` of each, and `overall` of those that are counted."""
     apart = {source: tuple(one for one in rows if one.opened.source == source) for source in SOURCES}
-    patterns = {source: pattern_counts(found) for source, found in apart.items()}
-    return SessionsBeside(**apart, patterns=patterns, overall=overall(rows))
+    return SessionsBeside(**apart, overall=overall(rows))
 
 
 def lines(rows: Sequence[SessionSummary]) -> Iterator[str]:
@@ -175,9 +153,6 @@ def lines(rows: Sequence[SessionSummary]) -> Iterator[str]:
             tries = f", {numbers.tries} tries, {numbers.kept} kept, {numbers.blind} blind" if numbers.tries else ""
             facts = f"{minutes_words(one.minutes)} min, {speed_words(one)}{tries}, {usd_words(one)}"
             yield f"  {one.opened.name}: {facts}, {one.closed or 'open'}"
-        for known in pattern_counts(listed):
-            counts = ((how, getattr(known, how)) for how in HOWS)
-            yield f"  pattern {known.pattern}: {', '.join(f'{how} in {count}' for how, count in counts if count)}"
         yield from [""] if listed else ()
 
 
