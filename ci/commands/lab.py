@@ -30,8 +30,7 @@ def recommend(source: Path, case: str | None, sessions: Path | None) -> Answered
 
     Exit codes: 0 recommended, 3 there is no profile, or a file cannot be read, 64 usage.
     """
-    known, needed = advice.table(sessions or folder.FOLDER), advice.needed_bytes(source, case)
-    found = advice.recommend(advice.profile(source, case), known, needed)
+    found = advice.answer(source, sessions or folder.FOLDER, case)
     return Answered(found, "\n".join(advice.recommended_lines(found)))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -217,23 +216,15 @@ def at_hand(session: Session, root: Path) -> AdviceAtHand | None:
         return None
     command = f"kernelgate recommend {shlex.quote(os.path.relpath(source))}"
     try:
-        found = answer(source, root)
+        found = answer(source, root / folder.FOLDER)
     except KernelgateError:
         return AdviceAtHand(command, None, ())
     return AdviceAtHand(command, found.bottleneck, tuple(one.action for one in found.recommendations), found.done)
 
 
-def answer(source: Path, root: Path) -> Recommended:
+def answer(source: Path, sessions: Path, case: str | None = None) -> Recommended:
     """What `kernelgate recommend` answers of this file. Raises KernelgateError where it cannot be read."""
-    return recommend(profile(source, None), table(root / folder.FOLDER), needed_bytes(source))
-
-
-def read(source: Path | None) -> Analysis | None:
-    """None where there is no profile, or none that can be read, as of a profiler that was ended: the record's notes say
-    so."""
-    with suppress(KernelgateError):
-        return profile(source, None) if source else None
-    return None
+    return recommend(profile(source, case), table(sessions), needed_bytes(source, case))
 
 
 def profile_of(session: Session) -> Path | None:

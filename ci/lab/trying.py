@@ -8,7 +8,6 @@ nothing then.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import shutil
 import signal
@@ -117,35 +116,20 @@ def run(session: Session, root: Path, policy: Policy, asked: TriedChange) -> Tri
         if known and known[-1].decision is None:
             waits = f"try {known[-1].number} is neither kept nor reverted"
             raise UsageError(f"{waits}: `kernelgate session keep` or `revert`")
-        change, patch = _changed(session, root, asked.model_copy(update={"number": len(known) + 1}))
-        event = as_recommended(change, session, root)
+        if asked.action not in (None, *CATALOGUE):
+            raise UsageError(f"no action is called {asked.action!r}: there are {', '.join(sorted(CATALOGUE))}")
+        event, patch = _changed(session, root, asked.model_copy(update={"number": len(known) + 1}))
+        at_hand = advice.at_hand(session, root)
+        event = event.model_copy(update={"recommended": at_hand is not None and event.action in at_hand.actions})
         git.keep_snapshot(root, session.name, f"try-{event.number}", event.head or "")
         files.write(_patch_of(session, event.number), patch)
         if warning := variables.warning(event.variables):
             say(f"try {event.number}: {warning}")
         event = _measured(session, root, policy, event)
-        if not event.bottleneck and (kept := advice.read(advice.profile_of(session))):
-            event = event.model_copy(update={"bottleneck": kept.bottleneck.bottleneck.value})
+        if not event.bottleneck and at_hand:
+            event = event.model_copy(update={"bottleneck": at_hand.bottleneck})
         folder.append(session.folder, event, *_violated(session.events, event))
         return event
-
-
-def as_recommended(asked: TriedChange, session: Session, root: Path) -> TriedChange:
-    """With whether `kernelgate recommend` names its action now. Raises UsageError for an action that nobody knows."""
-    if asked.action is None:
-        return asked
-    if asked.action not in CATALOGUE:
-        near = difflib.get_close_matches(asked.action, CATALOGUE, 1)
-        meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(CATALOGUE))}"
-        raise UsageError(f"no action is called {asked.action!r}: {meant}")
-    source, found = advice.profile_of(session), {}
-    try:
-        found = {one.action: one for one in advice.answer(source, root).recommendations} if source else {}
-    except KernelgateError as error:
-        say(f"nothing is recommended: {error}")
-    if asked.action in found:
-        say(f"{asked.action} is recommended: {advice.evidence(found[asked.action])}")
-    return asked.model_copy(update={"recommended": asked.action in found})
 
 
 def _violated(before: Sequence[Event], tried: TriedChange) -> Iterator[log.PatternUse]:
