@@ -24,20 +24,18 @@ NAMES, RIGHT = 150.0, WIDTH - 52
 NAME = 20
 """Characters of a session's name."""
 NAMES_TOP, ROW = 24.0, 20.0
-KEY = ("filled: measured; hollow: recorded by people,", "counted nowhere; thin: a search of a script")
-LINE = 16.0
-"""Of the key."""
+KEY = "filled: measured; hollow: recorded by people, counted nowhere"
 GAP = 26.0
 FEWEST = 5
 """Measured sessions, before anything over them is drawn."""
 STYLE = """
 .ground{fill:#fff}text{font:12px system-ui,sans-serif;fill:#1f2328}.tick{fill:#59636e}
 .grid{stroke:#d1d9e0}.zero{stroke:#59636e}
-.kept{stroke:#1a7f37;fill:#1a7f37}.other,.recorded{stroke:#59636e;fill:none}.search{fill:#8c959f}
+.kept{stroke:#1a7f37;fill:#1a7f37}.other,.recorded{stroke:#59636e;fill:none}
 .measured{stroke:#0969da;fill:#0969da}
 @media (prefers-color-scheme:dark){.ground{fill:#0d1117}text{fill:#f0f6fc}.tick{fill:#9198a1}.grid{stroke:#3d444d}
 .zero,.other,.recorded{stroke:#9198a1}.kept{stroke:#3fb950;fill:#3fb950}
-.measured{stroke:#4493f8;fill:#4493f8}.search{fill:#656c76}}
+.measured{stroke:#4493f8;fill:#4493f8}}
 """
 
 
@@ -126,22 +124,24 @@ def beside(rows: Sequence[SessionSummary]) -> tuple[SessionDrawing, ...]:
 
 
 def minutes(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
-    """A bar for each session: filled where it was measured, hollow where people recorded it, thin of a script's search.
-    None without sessions."""
-    listed = rows[-SHOWN:]
+    """A bar for each session: filled where it was measured, hollow where people recorded it. None without sessions; a
+    script's search is none."""
+    known = [one for one in rows if not one.is_search]
+    listed = known[-SHOWN:]
     if not listed:
         return None
     across = Scale(0.0, max(one.minutes for one in listed) or 1.0, NAMES + 6, RIGHT)
-    drawn = [drawing.text(0, 14, "Minutes", "title"), *_names(listed)]
-    bottom = NAMES_TOP + len(listed) * ROW
-    drawn += [drawing.text(0, bottom + LINE * at, words, "tick") for at, words in enumerate(KEY, 1)]
+    bottom, drawn = NAMES_TOP + len(listed) * ROW, [drawing.text(0, 14, "Minutes", "title")]
     for at, one in enumerate(listed):
-        kind, high = _kind(one), 4.0 if one.is_search else 10.0
-        y, end = NAMES_TOP + at * ROW + (ROW - high) / 2, across.at(one.minutes)
-        drawn.append(drawing.rect((NAMES + 6, y), end - NAMES - 6, high, kind))
-        drawn.append(drawing.text(end + 4, NAMES_TOP + at * ROW + 14, f"{minutes_words(one.minutes)} min", "tick"))
-    said = "; ".join(f"{one.opened.name}{_aside(one)} {minutes_words(one.minutes)}" for one in listed)
-    return SessionDrawing(f"Minutes by session{_last(rows)}: {said}.", bottom + LINE * len(KEY) + 4, tuple(drawn))
+        y, end = NAMES_TOP + at * ROW, across.at(one.minutes)
+        drawn.append(drawing.text(NAMES, y + 14, visible(one.opened.name, NAME), anchor=END))
+        drawn.append(drawing.rect((NAMES + 6, y + 5), end - NAMES - 6, 10.0, one.opened.source))
+        drawn.append(drawing.text(end + 4, y + 14, f"{minutes_words(one.minutes)} min", "tick"))
+    drawn.append(drawing.text(0, bottom + 16, KEY, "tick"))
+    aside = {"recorded": " (recorded)", "measured": ""}
+    said = "; ".join(f"{one.opened.name}{aside[one.opened.source]} {minutes_words(one.minutes)}" for one in listed)
+    last = f", the last {SHOWN} of {len(known)}" if len(known) > SHOWN else ""
+    return SessionDrawing(f"Minutes by session{last}: {said}.", bottom + 20, tuple(drawn))
 
 
 def success(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
@@ -163,20 +163,3 @@ def success(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
     drawn.append(drawing.text(WIDTH, TOP + PLOT + 33, "measured session", "title", END))
     spoken = f"{shares[0]:.0f}% after the first session, {shares[-1]:.0f}% after {len(shares)}"
     return SessionDrawing(f"Share of tries that were kept: {spoken}.", TOP + PLOT + 38, tuple(drawn))
-
-
-def _names(listed: Sequence[SessionSummary]) -> list[Markup]:
-    shown = (visible(one.opened.name, NAME) for one in listed)
-    return [drawing.text(NAMES, NAMES_TOP + at * ROW + 14, name, anchor=END) for at, name in enumerate(shown)]
-
-
-def _kind(one: SessionSummary) -> str:
-    return "search" if one.is_search else one.opened.source
-
-
-def _aside(one: SessionSummary) -> str:
-    return {"recorded": " (recorded)", "search": " (a search)"}.get(_kind(one), "")
-
-
-def _last(rows: Sequence[SessionSummary]) -> str:
-    return f", the last {SHOWN} of {len(rows)}" if len(rows) > SHOWN else ""
