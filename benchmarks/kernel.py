@@ -1,6 +1,6 @@
 """The CUDA kernel beside the backends of PyTorch's SDPA, on a machine with a GPU.
 
-    python -m benchmarks.kernel RECORD.json [--library LIBRARY] [--flex]
+    python -m benchmarks.kernel RECORD.json [--library LIBRARY]
 
 LIBRARY is a folder that `kernelgate build -o` wrote: it is measured into the record first. All sides are replayed as
 CUDA graphs in rounds of random order in one process, on the same inputs; times are medians. The record holds every
@@ -70,8 +70,6 @@ def cases(seqs: tuple[int, ...], batches: tuple[int, ...], dtype: str) -> tuple[
 
 
 CASES = (*cases((256, 512, 1024, 2048, 4096), (8, 32, 128), "fp16"), *cases((512, 2048), (32,), "bf16"))
-FLEX = cases((512, 2048), (32,), "fp16")
-"""FlexAttention is compiled anew for each shape, which takes seconds."""
 
 CASE_US = 3e6
 """A case takes about so long at most: rounds are fewer where they take longer."""
@@ -82,8 +80,8 @@ SAMPLE_US = 600.0
 SETS, SET_BYTES = 4, 2**29
 ERROR_CASES = (*cases((512, 2048), (8,), "fp16"), *cases((512,), (8,), "bf16"))
 ERROR_SEEDS = 8
-NAMES = ("fa_s512", "fa_s512 mma_sync", "FLASH", "cuDNN", "default", "Flex")
-OURS, MMA_SYNC, FLASH, CUDNN, DEFAULT, FLEX_ATTENTION = NAMES
+NAMES = ("fa_s512", "fa_s512 mma_sync", "FLASH", "cuDNN", "default")
+OURS, MMA_SYNC, FLASH, CUDNN, DEFAULT = NAMES
 MMA_SYNC_SHARE = 2 / 3
 """Of Hopper's dense tensor rate, which only wgmma reaches (docs/CUDA_COOKBOOK.md)."""
 
@@ -104,7 +102,7 @@ def inputs(case: AttentionCase, seed: int = 0) -> KernelInputs:
     return KernelInputs(case, pool, torch.empty_like(pool[0, 0]))
 
 
-def sides(given: KernelInputs, operators: Any, flex: bool) -> dict[str, Callable[[int], object]]:
+def sides(given: KernelInputs, operators: Any) -> dict[str, Callable[[int], object]]:
     """What is timed, from the number of an input set to one call on it."""
     case = given.case
 
@@ -118,28 +116,13 @@ def sides(given: KernelInputs, operators: Any, flex: bool) -> dict[str, Callable
             q, k, v = given.pool[number]
             return scaled_dot_product_attention(q, k, v, is_causal=case.causal)
 
-    calls: dict[str, Callable[[int], object]] = {
+    return {
         OURS: partial(ours, {}),
         MMA_SYNC: partial(ours, {"FA_S512_KERNEL": "mma_sync"}),
         FLASH: partial(theirs, SDPBackend.FLASH_ATTENTION),
         CUDNN: partial(theirs, SDPBackend.CUDNN_ATTENTION),
         DEFAULT: partial(theirs, None),
     }
-    if flex and case in FLEX:
-        calls[FLEX_ATTENTION] = _flex(given)
-    return calls
-
-
-def _flex(given: KernelInputs) -> Callable[[int], torch.Tensor]:
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-
-    def visible(_batch: Any, _head: Any, query: Any, key: Any) -> Any:
-        return query >= key
-
-    seq = given.case.seq
-    mask = create_block_mask(visible, None, None, seq, seq) if given.case.causal else None
-    compiled: Any = torch.compile(flex_attention, dynamic=False)
-    return lambda number: compiled(*given.pool[number], block_mask=mask)
 
 
 def samples_us(
@@ -175,7 +158,7 @@ def errors(case: AttentionCase, operators: Any) -> dict[str, dict[str, float]]:
         q, k, v = given.pool[0]
         batches = zip(*(tensors.double().split(1) for tensors in (q, k, v)), strict=True)
         exact = torch.cat([scaled_dot_product_attention(a, b, c, is_causal=case.causal) for a, b, c in batches])
-        for name, call in sides(given, operators, flex=False).items():
+        for name, call in sides(given, operators).items():
             result = call(0)
             difference = ((given.out if result is None else result).double() - exact).abs()  # type: ignore[attr-defined]
             found.setdefault(name, []).append((float(difference.max()), float(difference.mean())))
@@ -185,14 +168,14 @@ def errors(case: AttentionCase, operators: Any) -> dict[str, dict[str, float]]:
     }
 
 
-def measured(folder: Path, flex: bool) -> dict[str, Any]:
+def measured(folder: Path) -> dict[str, Any]:
     built = library.read_all(folder).built[CARD]
     operators = load(built)
     timer = CudaTimer()
     rows = []
     for case in CASES:
         given = inputs(case)
-        samples = samples_us(given, sides(given, operators, flex), timer)
+        samples = samples_us(given, sides(given, operators), timer)
         axes = {"S": case.seq, "B": case.batch, "H": HEADS, "dtype": case.dtype, "causal": case.causal}
         rows.append({"case": case.id, **axes, "samples_us": samples})
         print(case.id, {name: round(median(taken), 2) for name, taken in samples.items()}, file=sys.stderr, flush=True)
@@ -243,11 +226,10 @@ def tables(record: dict[str, Any]) -> str:
 @click.command()
 @click.argument("record", type=click.Path(path_type=Path))
 @click.option("--library", "folder", type=click.Path(exists=True, path_type=Path), help="Measure it into RECORD first.")
-@click.option("--flex", is_flag=True, help="Time FlexAttention too, on a few cases.")
-def main(record: Path, folder: Path | None, flex: bool) -> None:
+def main(record: Path, folder: Path | None) -> None:
     """Print a record's medians and errors."""
     if folder is not None:
-        record.write_text(json.dumps(measured(folder, flex)) + "\n", encoding="utf-8")
+        record.write_text(json.dumps(measured(folder)) + "\n", encoding="utf-8")
     print(tables(json.loads(record.read_text(encoding="utf-8"))))
 
 

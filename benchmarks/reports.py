@@ -1,17 +1,13 @@
-"""How many calls to GitHub a report takes, and how long, where 200 pull requests are reported at once.
+"""Reports of many pull requests at once, for tests/faults: how many calls to GitHub each takes, and what comes of it.
 
-    python -m benchmarks.reports [PULLS]
-
-Prints a Markdown table. GitHub is the one of the tests, in this process: it keeps what it is told, and, where asked,
-answers some requests with 429 or resets their connection. Waits are cut to 20 ms. Every tenth pull request is reported
-by two jobs at the same time.
+GitHub is the one of the tests, in this process: it keeps what it is told, and, where asked, answers some requests with
+429 or resets their connection. Waits are cut to 20 ms. Every tenth pull request is reported by two jobs at the same
+time.
 """
 
 from __future__ import annotations
 
 import json
-import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -22,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.tables import markdown
 from kernelgate.bench import record
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import connect
@@ -33,26 +28,23 @@ from tests.ci.report_examples import BASE_SHA, EXAMPLES
 from tests.fakes.github_server import FakeGitHub, Json, Pull
 from tests.runs import run_record
 
-PULLS = 200
 LONGEST_WAIT_S = 0.02
 BODY = "## Intent and hypothesis\nLess waiting.\n## Profiler evidence\nFewer stalls.\n## Testing done\nmake pr\n"
 """All that measuring one case does not fill."""
 CASE = "s512_b32_h8_d64_fp16"
 ENDS = {"slower": ("failure", "performance: regressed"), "faster": ("success", "performance: improved")}
 """What becomes of each example: the check's conclusion, and the label."""
-KINDS = BEGINNING, END, TWICE = "a run's beginning", "a run's end", "a run's end, by two jobs at once"
 
 
 @dataclass(frozen=True)
 class Reported:
     """One report."""
 
-    of: str
-    """One of `KINDS`."""
     calls: int
     """To GitHub, those that failed included."""
     waits: int
-    seconds: float
+    twice: bool
+    """Whether two jobs posted it at once."""
 
 
 def load(pulls: int, bad_days: int, seed: int = 1) -> tuple[list[Reported], list[str]]:
@@ -102,15 +94,15 @@ def _spoil(github: FakeGitHub, bad_days: int, chance: np.random.Generator) -> No
 
 
 def _report_both(github: FakeGitHub, pull: Pull, run: Json, folder: Path) -> list[Reported]:
-    first = _report(github, run, folder / f"{pull.number}-begun", BEGINNING)
+    first = _report(github, run, folder / f"{pull.number}-begun")
     run |= {"status": "completed", "conclusion": "success"}
     jobs = 2 if pull.number % 10 == 0 else 1
     with ThreadPoolExecutor(jobs) as pool:
-        words = [(github, run, folder / f"{pull.number}-ended-{job}", KINDS[jobs]) for job in range(jobs)]
-        return [first, *pool.map(lambda one: _report(*one), words)]
+        folders = [folder / f"{pull.number}-ended-{job}" for job in range(jobs)]
+        return [first, *pool.map(lambda one: _report(github, run, one, jobs == 2), folders)]
 
 
-def _report(github: FakeGitHub, run: Json, folder: Path, of: str) -> Reported:
+def _report(github: FakeGitHub, run: Json, folder: Path, twice: bool = False) -> Reported:
     """What report.yml does: fetch, and post."""
     folder.mkdir()
     (folder / "event.json").write_text(json.dumps({"workflow_run": run}), "utf-8")
@@ -123,7 +115,7 @@ def _report(github: FakeGitHub, run: Json, folder: Path, of: str) -> Reported:
 
     bot = connect(step, sleep, pause_s=0)
     requester: Any = bot.repository.requester
-    ask, calls, start = requester.requestJson, [], time.perf_counter()
+    ask, calls = requester.requestJson, []
 
     def counted(*words: Any, **more: Any) -> Any:
         calls.append(words)
@@ -133,7 +125,7 @@ def _report(github: FakeGitHub, run: Json, folder: Path, of: str) -> Reported:
     fetch(bot, run["id"], folder)
     post(bot, folder, Policy())
     requester.close()
-    return Reported(of, len(calls), len(waited), time.perf_counter() - start)
+    return Reported(len(calls), len(waited), twice)
 
 
 def _wrong(github: FakeGitHub, pull: Pull, example: str) -> list[str]:
@@ -143,25 +135,3 @@ def _wrong(github: FakeGitHub, pull: Pull, example: str) -> list[str]:
     ends = (len(github.bodies(pull.number)), ours, pull.labels)
     wanted = (1, [("completed", conclusion)], [label])
     return [] if ends == wanted else [f"pull request {pull.number}: {ends}, not {wanted}"]
-
-
-def _row(what: str, reports: Sequence[Reported]) -> list[str]:
-    calls = [one.calls for one in reports]
-    counts = (len(reports), f"{statistics.median(calls):g}", max(calls), sum(one.waits for one in reports))
-    return [what, *map(str, counts), f"{statistics.median(one.seconds for one in reports):.2f}"]
-
-
-def main() -> None:
-    pulls = max(10, int(sys.argv[1])) if len(sys.argv) > 1 else PULLS
-    rows = []
-    for days, bad in (("", 0), (", 429s and resets", pulls)):
-        start = time.perf_counter()
-        reports, wrong = load(pulls, bad)
-        rows += [_row(kind + days, [one for one in reports if one.of == kind]) for kind in KINDS]
-        taken = time.perf_counter() - start
-        print(f"{pulls} pull requests{days}: {taken:.1f} s; wrong: {len(wrong)}", *wrong, sep="\n", file=sys.stderr)
-    print(markdown(["report of", "reports", "calls to GitHub", "most", "waits", "seconds, median"], rows))
-
-
-if __name__ == "__main__":
-    main()
