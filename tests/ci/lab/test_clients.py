@@ -21,6 +21,7 @@ from tests.processes import named, wait_for
 from tests.workflows import node
 
 Told = dict[str, Any]
+pytestmark = [pytest.mark.slow, pytest.mark.guards("ci/lab/", "tests/ci/lab/")]
 WORKFLOWS = Path(__file__).parents[2] / "workflows"
 STARTED = DRAWN_OUT.replace("print(p.pid, flush=True)", "open('ready', 'w').close()")
 READS = 'import json,sys; open("started", "a").write("x"); print(json.dumps({"words": sys.argv[1:]}))'
@@ -85,7 +86,6 @@ def test_a_client_that_hangs_up_takes_the_server_and_its_verb_with_it(tmp_path: 
     wait_for(lambda: not (named(MARK) or named(str(tmp_path))), what="something outlives its client")
 
 
-@pytest.mark.slow
 def test_a_whole_session_by_the_next_calls_alone(tmp_path: Path) -> None:
     """What the environment is like is not asked for, and nobody edits the kernel: the try has nothing to measure."""
     card = miniature.SCALE_CARD.replace("    cases =", "    cpu_cases = [dict(N=4096, dtype='fp32')]\n    cases =")

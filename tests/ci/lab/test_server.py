@@ -330,8 +330,7 @@ anyio.run(made.serve)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_server_with_a_client_stops_on_signals_with_all_that_runs(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_server_with_a_client_stops_on_signals_with_all_that_runs(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", SERVED, str(tmp_path)],
         stdin=subprocess.PIPE,
@@ -348,6 +347,6 @@ def test_a_server_with_a_client_stops_on_signals_with_all_that_runs(tmp_path: Pa
             process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         process.stdin.flush()
         wait_for(lambda: bool(named(MARK)), what="the verb did not start")
-        process.send_signal(number)
-        assert process.wait(30) == 128 + number
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 128 + signal.SIGTERM
     assert not named(MARK)
