@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kernelgate.bench.core.errors import one_line
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.explain.next_step import KEEP_FROM, PROFILE_BELOW
 from kernelgate.ci.lab import drawings, variables
@@ -140,10 +139,6 @@ def _time(name: str, minutes: float | None, goal: float, state: SessionState) ->
 # ---- the report ------------------------------------------------------------------------------------------------------
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
 def of(events: Sequence[Event], policy: Policy, now: str) -> Mapping[str, str]:
     """The files of the report by name: its text, and a drawing where tries were timed."""
     state = state_of(events, policy, now)
@@ -179,9 +174,9 @@ A pattern that would have saved time, of `kernelgate patterns --all` or a new on
 
 def _lines(events: Sequence[Event], state: SessionState, drawn: bool) -> Iterator[str]:
     opened, closed = state.opened, closed_of(events)
-    yield from (f"# {_one_line(opened.objective)}", "")
-    ended = f"; closed ({closed.why}): {_one_line(closed.said)}" if closed else "; still open"
-    yield from (f"{_one_line(about_words(state))}; {state.minutes:.0f} minutes{ended}", "")
+    yield from (f"# {opened.objective}", "")
+    ended = f"; closed ({closed.why}): {closed.said}" if closed else "; still open"
+    yield from (f"{about_words(state)}; {state.minutes:.0f} minutes{ended}", "")
     believed = [*([opened.hypothesis] if opened.hypothesis else []), *notes(events, "believed")]
     believed += [f"try {one.number}, {one.what}: {one.why}" for one in state.tries]
     yield from _section("What was believed", believed)
@@ -192,13 +187,13 @@ def _lines(events: Sequence[Event], state: SessionState, drawn: bool) -> Iterato
     yield from _section("What it took", _took(state))
     yield from ("## Gates", "", "| gate | | minutes | what was seen |", "| --- | --- | --- | --- |")
     for gate in state.gates:
-        said = _one_line(gate.said or "").replace("|", "\\|")
+        said = (gate.said or "").replace("|", "\\|")
         yield f"| {gate.name} | {gate.status} | {gate.minutes:.1f} of {gate.limit_minutes:g} | {said} |"
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     listed = list(lines)
-    yield from (f"## {title}", "", *(f"- {_one_line(line)}" for line in listed))
+    yield from (f"## {title}", "", *(f"- {line}" for line in listed))
     yield from ([""] if listed else ["Nothing was said.", ""])
 
 
@@ -238,8 +233,8 @@ def _took(state: SessionState) -> Iterator[str]:
 
 
 def prompt(events: Sequence[Event], found: Sequence[Applies], policy: Policy, now: str) -> str:
-    """The text that work on a session begins with, as Markdown. Sentences of the log were written by others, so they
-    stand there as quotations, each in one line."""
+    """The text that work on a session begins with, as Markdown. Sentences of the log, each of which is one line, were
+    written by others, so they stand there as quotations."""
     state = state_of(events, policy, now)
     opened = state.opened
     about = {
@@ -315,5 +310,4 @@ def _quoted(said: str) -> str:
 
 
 def _clean(said: str) -> str:
-    text = one_line(said).strip()
-    return text if len(text) <= MAX_SAID else f"{text[:MAX_SAID]}…"
+    return said if len(said) <= MAX_SAID else f"{said[:MAX_SAID]}…"
