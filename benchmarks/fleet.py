@@ -140,7 +140,6 @@ def text() -> str:
     body, best = list[list[str]](), dict[str, tuple[float, int, int]]()
     for demand, runners, shards, on, off in rows(60 * (price.idle_minutes or 0.0)):
         if not on.keeps_up:
-            body.append([demand.name, f"{runners}", f"{shards}", "grows", *["–"] * 5])
             continue
         money = [f"{one.running_s / 3600 * price.hour:.3f}" for one in (on, off)]
         answer = float(np.percentile(on.answers_s, 95))

@@ -35,8 +35,7 @@ class Scene:
 
 def scenes() -> Iterator[Scene]:
     """Recorded and assumed scatter."""
-    for name in ("quiet_fma_inter", "quiet_copy_inter", "contended_copy_inter"):
-        yield Scene(f"as 8 libraries in one H200 process, {name}", recorded(name), rounds.TOGETHER_PCT, 1.0)
+    yield Scene("as 8 libraries in one H200 process", recorded("contended_copy_inter"), rounds.TOGETHER_PCT, 1.0)
     yield Scene("0.15% from process to process", normal(0.15), rounds.TOGETHER_PCT, 1.0)
     yield Scene("0.3% from process to process, twice what is expected", normal(0.3), rounds.TOGETHER_PCT, 1.0)
     yield Scene("no two libraries in one process", in_turns, rounds.APART_PCT, 3.0)
