@@ -542,7 +542,6 @@ def sanitize(
     about: Sequence[Compared],
     asked: SanitizerOptions,
     machine: record.Environment,
-    workers: WorkerPool,
     ids: Sequence[str] = (),
     started: Mapping[str, WarmProcesses] = MappingProxyType({}),
 ) -> tuple[record.Check, ...]:
@@ -559,7 +558,7 @@ def sanitize(
             with lock.device(machine.device.uuid):
                 which = replace(asked, cases=cases)
                 tools = started.get(one.card.name)
-                done.append(sanitizing.check(one.card, one.sides, gpu, which, workers, tools))
+                done.append(sanitizing.check(one.card, one.sides, gpu, which, tools))
         except KernelgateError as error:
             done.append(sanitizing.skipped(str(error), one.card.name))
     return tuple(done)

@@ -256,7 +256,7 @@ class Check(Model):
     """Of compute-sanitizer's, those that were asked for: each runs every case, which `asked` and `run` count."""
     cases: tuple[str, ...] = ()
     unreached: tuple[str, ...] = ()
-    """Kernels of the library that none of these cases launches."""
+    """In older records: kernels of the library that none of these cases launches."""
 
     @model_validator(mode="after")
     def _agrees_with_what_it_holds(self) -> Self:

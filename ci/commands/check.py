@@ -17,7 +17,6 @@ from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.record import RunRecord, with_costs
 from kernelgate.bench.system import environment, lock
-from kernelgate.bench.system.worker import worker_pool
 from kernelgate.ci.commands import options
 from kernelgate.ci.commands.options import (
     MORE_THAN_0,
@@ -130,7 +129,7 @@ def fuzz(
 @click.option("--base", help="Where something is found, look whether this commit has it, too.")
 @click.option("--base-library", type=PATH, help="The same of a compiled library.")
 @click.option("--tool", "tools", multiple=True, type=TOOLS, help="Default: all four; may be repeated.")
-@click.option("--case", "cases", multiple=True, help="Default: the smallest that launch every kernel; may be repeated.")
+@click.option("--case", "cases", multiple=True, help="Default: the card's small ones; may be repeated.")
 @click.option("--quick", is_flag=True, help="As in a pull request: the policy's tools, within the policy's seconds.")
 @options.from_cards
 @click.option("--record", "run", type=OUTPUT, help="Put the checks into this run record.")
@@ -163,9 +162,8 @@ def sanitize(
         tools or (rules.tools if quick else sanitizer.TOOLS), rules.seconds if quick else None
     )
     about = commit.judged(cards.of_checkout(Path.cwd(), from_cards), sides)
-    with worker_pool() as workers:
-        machine, took = environment.describe(workers), lock.stopwatch()
-        done, spent = measuring.sanitize(about, options, machine, workers, cases), took()
+    machine, took = environment.describe(), lock.stopwatch()
+    done, spent = measuring.sanitize(about, options, machine, cases), took()
 
     def parts(old: RunRecord) -> dict[str, object]:
         return {"checks": measuring.with_checks(old.checks, done), "costs": with_costs(old.costs, sanitize=spent)}

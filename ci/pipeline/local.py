@@ -307,7 +307,6 @@ def measured(
         tools: Mapping[str, WarmProcesses] = {}
         if _sanitizes(chosen, machine, rules.policy):
             first = chosen[0].card
-            workers.prepare({sanitize.WORKER: 1}, imports({"head": sides[first.name].head}))
             tools = stack.enter_context(sanitize.started(first, sides[first.name].head, rules.policy.sanitizer.tools))
         stack.enter_context(lock.device(machine.device.uuid))  # through all phases
         timed = _checked_and_timed(touched, chosen, begun, workers, path, rules, tools, profiler)
@@ -386,7 +385,7 @@ def checked(
     # Each with when it was done.
     calls = [lambda: (verbs.fuzz_all(touched, asked, machine, workers), took())]
     if _sanitizes(chosen, machine, policy):
-        calls.append(lambda: (verbs.sanitize(touched, options, machine, workers, started=tools), took()))
+        calls.append(lambda: (verbs.sanitize(touched, options, machine, started=tools), took()))
     (fuzzed, fuzz_s), *beside = side_by_side(calls, len(calls))
     costs = record.with_costs((), fuzz=fuzz_s)
     for _, done_s in beside:  # what the device was held for beyond the fuzzing

@@ -46,7 +46,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, SanitizerOptions]]
     """What is asked of each card, which finds nothing, on a machine with a GPU."""
     calls: list[tuple[str, SanitizerOptions]] = []
 
-    def check(card: Any, _: Sides, gpu: object, options: SanitizerOptions, *_workers: object) -> record.Check:
+    def check(card: Any, _: Sides, gpu: object, options: SanitizerOptions, *_started: object) -> record.Check:
         calls.append((card.name, options))
         assert gpu == (8, 9)
         return record.Check(kind="sanitizer", card=card.name, status="passed", tools=options.tools)
@@ -58,8 +58,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, SanitizerOptions]]
 
 
 def sanitized(cards: list[Compared], *ids: str) -> tuple[record.Check, ...]:
-    with worker_pool() as workers:
-        return measuring.sanitize(cards, SanitizerOptions(), CPU, workers, ids)
+    return measuring.sanitize(cards, SanitizerOptions(), CPU, ids)
 
 
 @pytest.fixture

@@ -189,7 +189,7 @@ def timing(part: paired.CardPlan, case: str, rounds: int, draw: random.Random) -
 
 
 def sanitized(
-    card: CardFacts, _: Sides, __: Capability, asked: sanitize.SanitizerOptions, *_workers: WorkerPool
+    card: CardFacts, _: Sides, __: Capability, asked: sanitize.SanitizerOptions, *_started: object
 ) -> record.Check:
     """No tool finds anything."""
     runs, case = len(asked.tools), card.target.id

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Library, Sides
+from kernelgate.bench.build.library import Sides
 from kernelgate.bench.check import sanitize
 from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
@@ -19,7 +18,6 @@ from kernelgate.bench.core.hardware import Capability
 from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.watched_call import DONE, WarmProcesses
 from kernelgate.bench.record import CheckFinding, KernelFacts
-from kernelgate.bench.system.worker import worker_pool
 from tests import faulty, sanitized
 from tests.processes import program
 
@@ -109,8 +107,7 @@ class Tools:
     def check(
         self, sides: Sides | None = None, started: WarmProcesses | None = None, gpu: Capability = GPU, **asked: Any
     ) -> record.Check:
-        with worker_pool() as workers:
-            return sanitize.check(faulty.card(), sides or self.alone, gpu, replace(ASKED, **asked), workers, started)
+        return sanitize.check(faulty.card(), sides or self.alone, gpu, replace(ASKED, **asked), started)
 
     @property
     def said(self) -> list[list[str]]:
@@ -214,27 +211,15 @@ def test_a_tool_that_takes_too_long_is_ended_with_its_last_words(tools: Tools) -
     )
 
 
-def test_the_tools_load_torch_while_the_cases_are_looked_for(tools: Tools) -> None:
-    tools.do()
-
-    def choose(_: Library, __: object, gpu: Capability, patience_s: float, *_more: object) -> sanitize.Reach:
-        started = tools.folder / "started"
-        for _turn in range(1000):
-            if started.exists() and len(started.read_text().splitlines()) == len(ASKED.tools):
-                break
-            time.sleep(0.01)
-        else:
-            pytest.fail("no tool was started before the search was over")
-        assert not (tools.folder / "said").exists(), "a kernel is called while another process profiles"
-        assert (gpu, patience_s) == (GPU, 5.0)
-        return sanitize.Reach(CASES[1:], unreached=("a", "b", "c", "d"))
-
-    tools.monkeypatch.setattr(sanitize, "choose", choose)
-    done = tools.check(cases=(), seconds=20.0)
-    assert (done.status, done.cases, done.asked, done.run) == ("passed", (CASES[1].id,), 2, 2)
-    assert tools.sizes == [[129]] * 2
-    assert sanitize.exit_code([done]) == 0, "other code paths of the GPU are said, and leave nothing open"
-    assert done.unreached == ("a", "b", "c", "d")
+def test_without_named_cases_it_is_the_smallest_that_is_timed_or_a_fuzzed_one_where_that_is_large() -> None:
+    card = faulty.card().model_copy(update={"sanitize": ()})
+    (smallest,) = sanitize.of_card(card)
+    assert smallest.bytes == min(case.bytes or 0 for case in card.suites["pr"])
+    assert sanitize.of_card(card.model_copy(update={"suites": {"pr": (), "cpu": card.suites["cpu"]}})) == ()
+    large = tuple(case.model_copy(update={"bytes": 1e9}) for case in card.suites["pr"])
+    (watched,) = sanitize.of_card(card.model_copy(update={"suites": {**card.suites, "pr": large}}))
+    assert watched not in large
+    assert 2**16 < (watched.bytes or 0.0) <= sanitize.MOST_BYTES, "the largest of those that are small: loops go round"
 
 
 def test_tools_that_were_started_before_are_taken(tools: Tools) -> None:

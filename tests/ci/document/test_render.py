@@ -86,7 +86,7 @@ def hostile_record(text: str) -> RunRecord:
 def hostile_finding(text: str) -> Check:
     finding = CheckFinding(text=text, kernel=text, file=text, line=1, tool=text)
     known = finding.model_copy(update={"on_base": True})
-    facts = {"reason": text, "tools": (text,), "cases": (text,), "unreached": (text,)}
+    facts = {"reason": text, "tools": (text,), "cases": (text,)}
     return Check(kind="sanitizer", status="failed", asked=2, run=1, findings=(finding, known), **facts)
 
 
