@@ -196,7 +196,7 @@ def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) 
     output = CompilerOutput(recipe.sources.files.keys(), recipe.namespace)
     quoted = Quoting(recipe.sources.files.keys())
     label = f"compile {_subject(recipe.sources.card, sha, [*map(sm, recipe.targets)])}"
-    told = track(label, len(unfinished), alike=False, limit_s=limits.total_s)
+    told = track(label, len(unfinished), limit_s=limits.total_s)
     with log.open("w", encoding="utf-8") as file, told as advance:
         shown, kept = 0, 0
 

@@ -132,7 +132,7 @@ def _run(
     log, begun, last = cache.log_of(work), time.monotonic(), deque[str](maxlen=SHOWN)
     log.parent.mkdir(parents=True, exist_ok=True)
     errors: list[str] = []
-    with log.open("w", encoding="utf-8") as file, track(f"{card}: {spec.line}", 1, alike=False, limit_s=limits.total_s):
+    with log.open("w", encoding="utf-8") as file, track(f"{card}: {spec.line}", 1, limit_s=limits.total_s):
 
         def on_line(line: str) -> None:
             print(line, file=file)

@@ -177,7 +177,7 @@ def compile_package(
     deadline = time.monotonic() + limits.total_s
     reports: list[Compiled] = []
     shares = _shares(request, targets)
-    progress = track(f"compile {request.package} of {of}", len(shares), alike=False, limit_s=limits.total_s)
+    progress = track(f"compile {request.package} of {of}", len(shares), limit_s=limits.total_s)
     with progress as advance, ExitStack() as stack:
         apart = isolation.of_sources().writing(request.library)
         workers = [stack.enter_context(WorkerProcess(WORKER, apart=apart)) for _ in shares]

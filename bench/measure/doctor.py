@@ -211,7 +211,7 @@ def examine(
     nothing is compiled: a runner is handed libraries. `siblings`: what is known of it beside other runners.
     """
     checks: list[MachineCheck] = []
-    with progress.track("doctor", 3 if gpu_wanted else 4, alike=False) as advance:
+    with progress.track("doctor", 3 if gpu_wanted else 4) as advance:
         has_gpu = True
         try:
             with nvml.opened() as gpu:

@@ -37,28 +37,14 @@ def inert(text: str, variables: Mapping[str, str] = os.environ) -> str:
     return COMMAND.sub(r"\1: :", shown).replace("##[", "## [")
 
 
-def track(label: str, total: int, alike: bool = True, limit_s: float | None = None) -> AbstractContextManager[Advance]:
-    """Shows how many of `total` steps are done until the block ends, and how long all may take.
-
-    `alike`: steps take about as long as each other; of others nothing is expected but `limit_s`, where all are ended.
-    """
+def track(label: str, total: int, limit_s: float | None = None) -> AbstractContextManager[Advance]:
+    """Shows how many of `total` steps are done until the block ends, and after which time they are ended."""
     alone = threading.current_thread() is threading.main_thread()  # a terminal has room for one bar
-    return _bar(label, total, alike) if alone and sys.stderr.isatty() else _lines(label, total, alike, limit_s)
-
-
-def expected_s(stepped_s: float, current_s: float, done: int, total: int) -> float | None:
-    """How long all steps take if those to come are like those that are done; None where none or all are.
-
-    `stepped_s`: what the steps that are done took; `current_s`: the one that runs, so far.
-    """
-    if not 0 < done < total:
-        return None
-    each = stepped_s / done
-    return stepped_s + max(each, current_s) + (total - done - 1) * each
+    return _bar(label, total) if alone and sys.stderr.isatty() else _lines(label, total, limit_s)
 
 
 @contextmanager
-def _bar(label: str, total: int, alike: bool) -> Iterator[Advance]:
+def _bar(label: str, total: int) -> Iterator[Advance]:
     from rich import progress as bars
     from rich.console import Console
 
@@ -67,7 +53,6 @@ def _bar(label: str, total: int, alike: bool) -> Iterator[Advance]:
         bars.BarColumn(),
         bars.MofNCompleteColumn(),
         bars.TimeElapsedColumn(),
-        *([bars.TextColumn("left about"), bars.TimeRemainingColumn()] if alike else []),
         bars.TextColumn("{task.fields[step]}"),
     )
     with bars.Progress(*columns, console=Console(stderr=True)) as progress:
@@ -76,10 +61,9 @@ def _bar(label: str, total: int, alike: bool) -> Iterator[Advance]:
 
 
 @contextmanager
-def _lines(label: str, total: int, alike: bool, limit_s: float | None) -> Iterator[Advance]:
+def _lines(label: str, total: int, limit_s: float | None) -> Iterator[Advance]:
     """A line every LOG_INTERVAL_S, whether steps end or not, and one at the end."""
-    start = time.monotonic()
-    last = stepped = start
+    start = last = time.monotonic()
     done = 0
     current = ""
     ended = threading.Event()
@@ -88,15 +72,12 @@ def _lines(label: str, total: int, alike: bool, limit_s: float | None) -> Iterat
     def line() -> None:
         nonlocal last
         last = time.monotonic()
-        whole = expected_s(stepped - start, last - stepped, done, total) if alike else None
-        most = f" s of at most {limit_s:.0f} s" if limit_s and done < total else " s"
-        of = f" s of about {whole:.0f} s" if whole else most
-        say(f"{label}: {done}/{total}, {last - start:.0f}{of}{f', {current}' if current else ''}")
+        most = f" of at most {limit_s:.0f} s" if limit_s and done < total else ""
+        say(f"{label}: {done}/{total}, {last - start:.0f} s{most}{f', {current}' if current else ''}")
 
     def advance(step: str) -> None:
-        nonlocal done, current, stepped
+        nonlocal done, current
         done += 1
-        stepped = time.monotonic()
         current = step
         if done == total or time.monotonic() - last >= LOG_INTERVAL_S:
             line()
