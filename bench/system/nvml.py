@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
-from pathlib import Path
+from functools import cached_property
 from statistics import median
 from typing import Any, TypeVar
 
@@ -179,14 +178,12 @@ Source = Callable[[], Reading]
 
 @contextmanager
 def readings(device: str, uuid: str | None = None) -> Iterator[Source]:
-    """Reads the GPU through NVML, or of a CPU what the kernel offers under /sys. Without NVML, readings are empty."""
-    if device == "cpu":
-        yield partial(cpu_reading, Path("/"))
-        return
+    """Reads the GPU through NVML. Without NVML, and of a CPU, readings are empty."""
     with ExitStack() as stack:
         source: Source = Reading
-        with suppress(NoDeviceError):
-            source = stack.enter_context(opened(uuid)).reading
+        if device != "cpu":
+            with suppress(NoDeviceError):
+                source = stack.enter_context(opened(uuid)).reading
         yield source
 
 
@@ -205,27 +202,9 @@ def telemetry(readings: Sequence[Reading]) -> record.Telemetry:
     )
 
 
-def cpu_reading(root: Path) -> Reading:
-    """The mean clock of the cores and the hottest zone, as the kernel tells them under `root`; power is not offered."""
-    clocks = [_number(path) for path in root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq")]
-    zones = [_number(path) for path in root.glob("sys/class/thermal/thermal_zone*/temp")]
-    known_mhz = [kilohertz / 1000 for kilohertz in clocks if kilohertz is not None]
-    known_c = [thousandths / 1000 for thousandths in zones if thousandths is not None]
-    return Reading(
-        sm_mhz=sum(known_mhz) / len(known_mhz) if known_mhz else None, temperature_c=max(known_c, default=None)
-    )
-
-
 def _median(values: Iterator[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return median(known) if known else None
-
-
-def _number(path: Path) -> float | None:
-    try:
-        return float(path.read_text())
-    except (OSError, ValueError):
-        return None
 
 
 # ---- The clock. A process of its own lets go of it when its parent's pipe closes: also where that was killed ---------

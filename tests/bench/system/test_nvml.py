@@ -1,4 +1,4 @@
-"""A GPU through a driver that stands in for NVML, and a CPU from files. The process that lets go of a clock is real."""
+"""A GPU through a driver that stands in for NVML. The process that lets go of a clock is real."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pynvml
@@ -17,7 +16,6 @@ from kernelgate.bench.core.errors import NoDeviceError
 from kernelgate.bench.system import nvml, orphans
 from kernelgate.bench.system.nvml import Reading
 from tests.bench import driver
-from tests.miniature import write
 
 
 def test_a_reading_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,6 +32,8 @@ def test_what_a_driver_does_not_offer_is_null(monkeypatch: pytest.MonkeyPatch) -
         with nvml.readings("cuda", None) as read:
             assert read() == Reading(), driver_is_there
         driver.install(monkeypatch, nvmlInit=driver.refused)
+    with nvml.readings("cpu") as read:
+        assert read() == Reading()
 
 
 def test_a_gpu_that_the_driver_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,16 +55,6 @@ def test_a_summary_holds_medians_the_hottest_moment_and_every_reason() -> None:
     assert (found.throttle_reasons, found.throttle_shares) == (tuple(shares), shares)
     assert nvml.telemetry([Reading()]) == record.Telemetry()
     assert nvml.reasons(1 << 3 | 1 << 40) == ("hw_slowdown", f"reason_{1 << 40:#x}"), "a new one keeps its number"
-
-
-def test_a_cpu_is_read_from_files(tmp_path: Path) -> None:
-    assert nvml.cpu_reading(tmp_path) == Reading()
-    clocks, zones = ("3000000", "2000000", "unreadable"), ("45000", "61500")
-    write(tmp_path, {f"sys/devices/system/cpu/cpu{at}/cpufreq/scaling_cur_freq": one for at, one in enumerate(clocks)})
-    write(tmp_path, {f"sys/class/thermal/thermal_zone{at}/temp": one for at, one in enumerate(zones)})
-    assert nvml.cpu_reading(tmp_path) == Reading(sm_mhz=2500, temperature_c=61.5)
-    with nvml.readings("cpu") as read:
-        assert read().power_w is None
 
 
 @pytest.fixture
