@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from kernelgate.bench import record
@@ -57,8 +57,6 @@ class CaseMeasured(Message):
     outputs: tuple[OutputAccuracy, ...] = ()
     left_out: str | None = None
     """Why there is nothing of this case, or of one of its outputs."""
-    no_memory: bool = False
-    """It did not fit beside what the process already held."""
     seconds: float = 0.0
     last: bool = False
     """The device is beyond use in this process; the cases after this one need another."""
@@ -139,12 +137,17 @@ def _of_card(
                 no_more = f"the {budget_s:.3g} s for this card were spent"
             try:
                 share_s = left_s / min(SHARE, len(chosen) - number)
-                outcomes = () if no_more else _tried(process, case.model_copy(update={"share_s": share_s}))
+                if no_more:
+                    outcome = CaseMeasured(left_out=no_more)
+                else:
+                    outcome = _measured(process.started(), case.model_copy(update={"share_s": share_s}))
             except KernelgateError as error:
-                no_more, outcomes = str(error), ()
+                no_more = str(error)
+                outcome = CaseMeasured(left_out=no_more)
+            if outcome.last:
+                process.end(is_dead=True)
             advance(case.name)
-            took_s += sum(one.seconds for one in outcomes)
-            outcome = outcomes[-1] if outcomes else CaseMeasured(left_out=no_more)
+            took_s += outcome.seconds
             results += outcome.outputs
             if outcome.left_out:
                 left_out.append(f"{case.name}: {outcome.left_out}")
@@ -162,19 +165,6 @@ def _of_card(
         accuracies=tuple(results),
     )
     return done, took_s
-
-
-def _tried(process: KernelWorker, asked: DrawnInputs) -> tuple[CaseMeasured, ...]:
-    """What came of a case; again where it did not fit beside what the process held before. Raises KernelgateError where
-    the libraries cannot be loaded."""
-    outcomes = [_measured(process.started(), asked)]
-    if outcomes[0].no_memory and not outcomes[0].last:  # a fresh process holds nothing but the libraries
-        process.end()
-        with suppress(KernelgateError):
-            outcomes.append(_measured(process.started(), asked))
-    if outcomes[-1].last:
-        process.end(is_dead=True)
-    return tuple(outcomes)
 
 
 def _measured(worker: WorkerProcess, asked: DrawnInputs) -> CaseMeasured:

@@ -128,10 +128,9 @@ def _outcome(card: Path, sides: Sides, asked: DrawnInputs) -> CaseMeasured:
     try:
         done = CaseMeasured(outputs=measure(sides, asked, begun + asked.share_s))
     except LeftOutError as error:
-        done = CaseMeasured(left_out=str(error), no_memory="out of memory" in str(error))
+        done = CaseMeasured(left_out=str(error))
     except torch.cuda.OutOfMemoryError:
-        text = "two sides and the oracle in float64 take more memory than the GPU has free"
-        done = CaseMeasured(left_out=text, no_memory=True)
+        done = CaseMeasured(left_out="two sides and the oracle in float64 take more memory than the GPU has free")
     except Exception as error:
         done = CaseMeasured(left_out=str(loading.mistake_of(card, "", error)))
     if sides["head"].device != "cpu":

@@ -167,30 +167,6 @@ def test_what_a_side_does_to_its_inputs_reaches_neither_the_other_nor_the_oracle
     assert all(max(one.base.maximum) < 0.501 for one in check.accuracies)
 
 
-MEMORY = CASE.replace(
-    "    return x / 3",
-    """
-    import pathlib, torch
-    tried = pathlib.Path(__file__).with_name("tried")
-    if case.dtype == "fp32" and (ALWAYS or not tried.exists()):
-        tried.touch()
-        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-    return x / 3
-""",
-)
-
-
-@pytest.mark.parametrize("always", [False, True])
-def test_a_case_that_does_not_fit_beside_others_has_a_process_of_its_own(bench: AccuracyBench, always: bool) -> None:
-    done = bench.measure(RIGHT, OTHER, MEMORY.replace("ALWAYS", str(always)))
-    assert [one.case for one in done.accuracies if one.distribution == "normal"][:1] == ["m16_n256_fp16"]
-    assert ("m16_n256_fp32" in {one.case for one in done.accuracies}) is not always
-    why = (
-        "1 of 3 left out, such as m16_n256_fp32: two sides and the oracle in float64 take more memory than the GPU has"
-    )
-    assert done.reason == (f"{why} free" if always else None)
-
-
 def test_fewer_draws_are_better_than_none_and_without_time_a_case_is_left_out(
     bench: AccuracyBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
