@@ -21,7 +21,6 @@ from kernelgate.bench.check.trials import FailureFacts, TrialOutcome, TrialProce
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel import fuzz_trials
-from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, HUGE, PLAIN, REPEAT, WAY, KeptTrial, Trial
 from kernelgate.bench.system import environment, progress
@@ -318,16 +317,12 @@ def result_of(card: CardFacts, trial: Trial, outcome: TrialOutcome) -> record.Fu
 
 
 # ---- For hours -------------------------------------------------------------------------------------------------------
-# Random trials without an end, and a corpus of those worth trying again. Kept are failures, made smaller, and of each
-# combination of dtype, booleans, values and way of calling the trial nearest to its limit: the first to fail where a
-# kernel becomes less accurate.
+# Random trials without an end, and a corpus of those that failed, made smaller.
 
 SAY_S = 15.0
 """How often progress is said."""
 MAX_FAILURES = 20
 """After so many failures of a card its soak ends: most have one cause, and its author has enough to begin with."""
-NEARER = 1.05
-"""How much nearer to its limit a trial must come to take another's place in the corpus."""
 
 
 @dataclass
@@ -344,7 +339,6 @@ class Soak:
     failed: int = 0
     kept: dict[str, str] = field(default_factory=dict)
     """Of each different failure, the command that repeats it."""
-    nearest: dict[tuple[AxisValue, ...], tuple[Path, float]] = field(default_factory=dict)
 
     @property
     def left_s(self) -> float:
@@ -378,8 +372,10 @@ def soak_card(library: Library, soak: Soak, seed: int, machine: record.Environme
     drawn = fuzz_trials.drawn(seed, soak.card, device, machine.device.memory_bytes)
     with trials.trying(library, soak.card, machine, workers) as process:
         soak.begun = soak.said = monotonic()  # whoever had the device before took none of its time
+        corpora = dict.fromkeys((fuzz_trials.corpus_beside(soak.card), soak.corpus))
+        kept = [trial for corpus in corpora for trial in fuzz_trials.kept_failures(corpus, soak.card, device)]
         try:
-            for trial in chain(_kept(soak, device), drawn):
+            for trial in chain(kept, drawn):
                 if soak.over:
                     break
                 outcome = process.tried(trial)
@@ -387,7 +383,8 @@ def soak_card(library: Library, soak: Soak, seed: int, machine: record.Environme
                     soak.untried += 1
                 else:
                     soak.tried += 1
-                    (_failed if outcome.fault else _passed)(process, soak, trial, outcome)
+                    if outcome.fault:
+                        _failed(process, soak, trial, outcome)
                 if monotonic() - soak.said >= SAY_S:
                     soak.said = monotonic()
                     progress.say(soak.progress())
@@ -396,29 +393,15 @@ def soak_card(library: Library, soak: Soak, seed: int, machine: record.Environme
             raise
 
 
-def _kept(soak: Soak, device: environment.DeviceKind) -> list[Trial]:
-    """Failures, the repository's own first, then what came nearest to its limit."""
-    corpora = dict.fromkeys((fuzz_trials.corpus_beside(soak.card), soak.corpus))
-    kept = [trial for corpus in corpora for trial in fuzz_trials.kept_failures(corpus, soak.card, device)]
-    near = sorted(
-        fuzz_trials.kept_in(soak.corpus, soak.card.name, "near"), key=lambda one: -(one[1].error_ratio or 0.0)
-    )
-    for path, one in near:
-        for trial in fuzz_trials.kept_trials([one], soak.card, device):
-            soak.nearest.setdefault(_group(trial), (path, one.error_ratio or 0.0))
-            kept.append(trial)
-    return kept
-
-
 def _failed(process: TrialProcess, soak: Soak, trial: Trial, outcome: TrialOutcome) -> None:
     """Kept at once, and once more when it is made smaller: the search may be interrupted."""
     soak.failed += 1
     card = soak.card
-    path = fuzz_trials.keep(soak.corpus, card.name, "failed", _as_kept(trial, outcome, outcome.fault or ""))
+    path = fuzz_trials.keep(soak.corpus, card.name, _as_kept(trial, outcome, outcome.fault or ""))
     facts = trials.examined(process, trial, outcome)
     smallest, why = facts.smallest or trial, facts.fault or outcome.fault or ""
     why = f"{why}; {facts.words}" if facts.words else why
-    final = fuzz_trials.keep(soak.corpus, card.name, "failed", _as_kept(smallest, outcome, why))
+    final = fuzz_trials.keep(soak.corpus, card.name, _as_kept(smallest, outcome, why))
     if final != path:
         path.unlink(missing_ok=True)
     if smallest.id not in soak.kept:
@@ -428,27 +411,8 @@ def _failed(process: TrialProcess, soak: Soak, trial: Trial, outcome: TrialOutco
             progress.say(line)
 
 
-def _passed(_: TrialProcess, soak: Soak, trial: Trial, outcome: TrialOutcome) -> None:
-    if outcome.error_ratio is None:
-        return
-    group = _group(trial)
-    before, ratio = soak.nearest.get(group, (None, 0.0))
-    if before is not None and outcome.error_ratio <= NEARER * ratio:
-        return
-    why = f"error {outcome.error_ratio:.3g} times what is allowed"
-    path = fuzz_trials.keep(soak.corpus, soak.card.name, "near", _as_kept(trial, outcome, why))
-    soak.nearest[group] = (path, outcome.error_ratio)
-    if before is not None and before != path:
-        before.unlink(missing_ok=True)
-
-
 def _as_kept(trial: Trial, outcome: TrialOutcome, why: str) -> KeptTrial:
     return KeptTrial(id=trial.id, seed=trial.run_seed, why=why[:10_000], error_ratio=outcome.error_ratio)
-
-
-def _group(trial: Trial) -> tuple[AxisValue, ...]:
-    """Everything but numbers: dtype, booleans, words, the values' distribution and the way."""
-    return tuple(value for value in trial.axes.values() if isinstance(value, bool | str))
 
 
 def _clock(seconds: float) -> str:

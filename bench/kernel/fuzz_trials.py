@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -464,14 +464,12 @@ def _sizes(rng: random.Random, chosen: Axes, known: Domain, device: DeviceKind) 
 
 
 # ---- Trials that fail: the corpus that keeps them, and the smallest of them ------------------------------------------
-# A corpus has a file for each trial, named by what is in it: those that failed, and those nearest to a limit:
-# CORPUS/CARD/failed/*.json and CORPUS/CARD/near/*.json. Beside the cards, `corpus/` is the repository's own: what is
-# kept there as failed is tried before everything else, in every pull request.
+# A corpus has a file for each trial that failed, named by what is in it: CORPUS/CARD/failed/*.json. Beside the cards,
+# `corpus/` is the repository's own: what is kept there is tried before everything else, in every pull request.
 
-CORPUS = "corpus"
+CORPUS, FAILED = "corpus", "failed"
 MAX_KEPT_BYTES = 20_000
 """Of a file; those that kernelgate writes have a few hundred."""
-Group = Literal["failed", "near"]
 Fails = Callable[[Axes], bool]
 """Whether the trial with these axes fails as the first did; False, too, where it may not be tried any more."""
 
@@ -483,7 +481,7 @@ class KeptTrial(BaseModel):
     seed: Annotated[int, Field(ge=0, lt=2**63)]
     """Of the run: `kernelgate fuzz --seed SEED --case CARD/ID` repeats it."""
     why: Annotated[str, Field(max_length=10_000)]
-    """Its fault, or how near it came to its limit."""
+    """Its fault."""
     error_ratio: float | None = None
 
     @property
@@ -496,19 +494,19 @@ def corpus_beside(card: CardFacts) -> Path:
     return card.file.parent / CORPUS
 
 
-def keep(corpus: Path, card: str, group: Group, kept: KeptTrial) -> Path:
+def keep(corpus: Path, card: str, kept: KeptTrial) -> Path:
     """Writes the file, whole or not at all. Raises OutputError."""
-    path = corpus / card / group / kept.name
+    path = corpus / card / FAILED / kept.name
     files.write(path, kept.model_dump_json(indent=2) + "\n")
     return path
 
 
-def kept_in(corpus: Path, card: str, group: Group) -> Iterator[tuple[Path, KeptTrial]]:
+def kept_in(corpus: Path, card: str) -> Iterator[KeptTrial]:
     """What is kept, in the order of file names. A file that is none of a corpus is named, and left alone."""
-    for path in sorted((corpus / card / group).glob("*.json")):
+    for path in sorted((corpus / card / FAILED).glob("*.json")):
         try:
             with path.open("rb") as file:
-                yield path, KeptTrial.model_validate_json(file.read(MAX_KEPT_BYTES))
+                yield KeptTrial.model_validate_json(file.read(MAX_KEPT_BYTES))
         except OSError as error:
             progress.say(f"{path} is left out: {error.strerror}")
         except ValidationError as error:
@@ -516,16 +514,12 @@ def kept_in(corpus: Path, card: str, group: Group) -> Iterator[tuple[Path, KeptT
 
 
 def kept_failures(corpus: Path, card: CardFacts, device: DeviceKind) -> tuple[Trial, ...]:
-    return tuple(kept_trials((kept for _, kept in kept_in(corpus, card.name, "failed")), card, device))
-
-
-def kept_trials(kept: Iterable[KeptTrial], card: CardFacts, device: DeviceKind) -> Iterator[Trial]:
     """As trials; those of another device, or of axes that the card no longer has, are left out."""
-    for one in kept:
+    found = []
+    for one in kept_in(corpus, card.name):
         listed = {trial.id: trial for trial in trials(one.seed, card, device)}
-        trial = listed.get(one.id) or parse(one.seed, card, device, one.id)
-        if trial is not None:
-            yield trial
+        found.append(listed.get(one.id) or parse(one.seed, card, device, one.id))
+    return tuple(filter(None, found))
 
 
 def smallest(first: Axes, card: CardFacts, device: DeviceKind, fails_so: Fails) -> Axes:

@@ -15,17 +15,16 @@ ID = "s37_b1_h1_d64_fp32_causal_scale1_distribution-normal_way-plain"
 
 def test_a_kept_failure_is_a_trial_again(tmp_path: Path) -> None:
     card = faulty.card()
-    path = fuzz_trials.keep(tmp_path, card.name, "failed", KeptTrial(id=ID, seed=5, why="error 1"))
-    assert fuzz_trials.keep(tmp_path, card.name, "failed", KeptTrial(id=ID, seed=5, why="another")) == path
-    fuzz_trials.keep(tmp_path, card.name, "failed", KeptTrial(id="edge_s65", seed=6, why="error 1"))
-    fuzz_trials.keep(tmp_path, card.name, "near", KeptTrial(id=ID, seed=7, why="0.9 times", error_ratio=0.9))
+    path = fuzz_trials.keep(tmp_path, card.name, KeptTrial(id=ID, seed=5, why="error 1"))
+    assert fuzz_trials.keep(tmp_path, card.name, KeptTrial(id=ID, seed=5, why="another")) == path
+    fuzz_trials.keep(tmp_path, card.name, KeptTrial(id="edge_s65", seed=6, why="error 1"))
     kept = fuzz_trials.kept_failures(tmp_path, card, "cpu")
     assert sorted((one.id, one.run_seed) for one in kept) == [("edge_s65", 6), (ID, 5)]
 
 
 def test_what_the_card_no_longer_has_is_left_out(tmp_path: Path) -> None:
     for id_ in ("n37_fp32_distribution-normal_way-plain", ID.replace("plain", "stream")):
-        fuzz_trials.keep(tmp_path, "attention", "failed", KeptTrial(id=id_, seed=5, why="error 1"))
+        fuzz_trials.keep(tmp_path, "attention", KeptTrial(id=id_, seed=5, why="error 1"))
     assert fuzz_trials.kept_failures(tmp_path, faulty.card(), "cpu") == ()
 
 
@@ -33,7 +32,7 @@ def test_what_the_card_no_longer_has_is_left_out(tmp_path: Path) -> None:
 def test_a_broken_file_is_named_and_left_alone(
     tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    good = fuzz_trials.keep(tmp_path, "attention", "failed", KeptTrial(id=ID, seed=5, why="error 1"))
+    good = fuzz_trials.keep(tmp_path, "attention", KeptTrial(id=ID, seed=5, why="error 1"))
     broken = good.with_name("broken.json")
     broken.write_bytes(content)
     assert [one.id for one in fuzz_trials.kept_failures(tmp_path, faulty.card(), "cpu")] == [ID]
