@@ -171,12 +171,9 @@ def test_it_ends_no_earlier_failure_where_something_is_in_doubt(pull: PullReques
 MISTAKES = (
     ("/kernelgate accept because so", "the case is missing: `/kernelgate` accept `CASE` because `REASON`"),
     ("/kernelgate accept m1024", "the reason is missing: `/kernelgate` accept `CASE` because `REASON`"),
-    ("/kernelgate accept m1024 because", "the reason is missing: `/kernelgate` accept `CASE` because `REASON`"),
     ("/kernelgate accept m1024 because " + "x" * 201, "the reason has 201 characters; at most 200, on one line"),
-    ("/kernelgate accept all m1024 because so", "name the cases, or write all in place of them, not both"),
     ("/kernelgate accept $(id) because so", "not a case id: `$(id)`"),
     ("/kernelgate accept m2048 because so", "m2048 is no case that was measured; what blocks by its speed is"),
-    ("/kernelgate accept gelu/m1024 because so", "is no case that was measured; what blocks by its speed is"),
     ("/kernelgate accept m512 because so", "m512 was measured and does not block; what blocks by its speed is"),
 )
 
@@ -331,8 +328,6 @@ ENDED: dict[str, Callable[[PullRequestRuns], object]] = {
     "comment deleted": comment_deleted,
     "a check run of another App": another_apps,
     "no text": damaged(None),
-    "blank text": damaged(""),
-    "an empty text": damaged("```json\n{}\n```"),
     "another schema": damaged('```json\n{"schema": "kernelgate.accepted/2"}\n```'),
 }
 

@@ -309,26 +309,14 @@ def witness_by(made: Callable[[list[float], list[float]], dict[str, list[float]]
     return change
 
 
-def results(*facts: dict[str, Any]) -> Change:
-    return lambda content: [one.update(new) for one, new in zip(content["checks"][0]["results"], facts, strict=False)]
-
-
 NOT_PASSED: dict[str, tuple[str, tuple[Change, ...]]] = {
     "times of a process that crashed": (
         "a process ended with 139, and has times",
         (told(one_after_the_other, exit=139),),
     ),
-    "times of a side that was not loaded": (
-        "the base was timed in a process that had not loaded it",
-        (told(one_after_the_other, loaded=["head"]),),
-    ),
     "times longer than their process": (
         "took longer than their process ran",
         (told(one_after_the_other, wall_seconds=0.001),),
-    ),
-    "samples at one moment": (
-        "samples of the base began before the ones before them had ended",
-        (told(lambda *_: 0.0),),
     ),
     "samples closer than they take": ("began before the ones before them", (told(lambda number, time: number * time),)),
     "outputs of the witness omitted": ("the outputs of m512, m1024 were not compared in every", (witness,)),
@@ -340,28 +328,21 @@ NOT_PASSED: dict[str, tuple[str, tuple[Change, ...]]] = {
         "copied, not measured",
         (witness_by(lambda paired, own: {side: paired[side][: len(own[side])] for side in ("base", "head")}),),
     ),
-    "a mean error above the largest": ("refused", (every(errors={"head": {"maximum": 1e-6, "mean": 5.0}}),)),
-    "one fuzz case counted twice": ("refused", (results(*[{"id": "f", "seed": 1}] * 2),)),
-    "fuzz passed with wrong values": ("refused", (results({"kind": "wrong"}),)),
     "fuzz omitted": ("the fuzz check did not run", (without("checks"),)),
     "fuzz skipped": ("the fuzz check did not run", (fuzz(status="skipped", results=[], run=None, failed=None),)),
     "fuzz empty": ("the fuzz check did not run", (fuzz(results=[], run=0),)),
-    "fuzz of nobody knows how many": ("the fuzz check did not run", (fuzz(results=[], run=None, asked=None),)),
     "fuzz cut short": ("the fuzz check ran only 3 of 4", (shortened,)),
     "fuzz without its results": ("the fuzz check did not run", (fuzz(results=[], run=4),)),
-    "fuzz of another card": ("the fuzz check did not run", (fuzz(card="other"),)),
     "fuzz passed with a failed result": (
         "it says passed, and 1 of its results failed",
         (fuzz(results=[{"id": "f", "seed": 1, "passed": False}], run=1),),
     ),
-    "fuzz passed with failures counted": ("it says passed, and 2 of its results failed", (fuzz(failed=2),)),
     "fuzz passed at 99 times the limit": (
         "it says passed, with an error 99 times its limit",
         (fuzz(results=[{"id": "f", "seed": 1, "passed": True, "error_ratio": 99.0}], run=1),),
     ),
     "fuzz of fewer results than ran": ("it says that 38 ran, and has 4 results", (fuzz(run=38),)),
     "outputs omitted": ("were not compared in every process", (every(calls={}),)),
-    "outputs not compared": ("were not compared in every", (every(calls=calls(400, None)),)),
     "one output of 400": ("of the calls of m512, m1024 less than 1% were compared", (every(calls=calls(400, 1)),)),
     "one call for all samples": (
         f"{ROUNDS} calls of the base were timed, and 1 were made",
@@ -377,13 +358,7 @@ NOT_PASSED: dict[str, tuple[str, tuple[Change, ...]]] = {
     ),
     "one library on both sides": ("base and head are one library, which is not", (one_library,)),
     "a witness of two batches": ("were not timed by the witness", (two_batches,)),
-    "outputs of the base alone": ("were not compared in every process", (every(calls={"base": {"compared": 9}}),)),
-    "outputs omitted in one process": (
-        "the outputs of m512, m1024 were not compared in every process",
-        (lambda content: [timing.pop("calls") for timing in content["processes"][2]["timings"]],),
-    ),
     "no base sha": ("the record does not say which commit its base is", (run(base_sha=None),)),
-    "another base sha": ("another base commit", (run(base_sha="d" * 40),)),
     "no base": ("the head was measured alone", (without_side("base"),)),
     "1000 times as fast": ("the arithmetic of the L4 allows no less than 49.59 µs", (head(1e-3),)),
     "1000 times as fast without work": ("the arithmetic of the L4 allows", (head(1e-3), cases(work=None))),
@@ -392,10 +367,6 @@ NOT_PASSED: dict[str, tuple[str, tuple[Change, ...]]] = {
         (head(1e-3), cases(work={"flops": 1.0, "bytes": 1.0})),
     ),
     "1000 times as fast on an unknown GPU": ("allows no less than 8.287 µs", (head(1e-3), UNKNOWN_GPU)),
-    "1000 times as fast on an unknown GPU without work": (
-        "allows no less",
-        (head(1e-3), UNKNOWN_GPU, cases(work=None)),
-    ),
     "1000 times as fast as bytes": ("the arithmetic of the L4 allows no less than 49.59 µs", (head(0.6), as_bytes)),
     "one process five times": ("copied, not measured", (pasted,)),
     "one value again and again": ("the clock is too coarse", (constant,)),
@@ -408,18 +379,11 @@ NOT_PASSED: dict[str, tuple[str, tuple[Change, ...]]] = {
         (sanitizer(status="skipped", run=None, reason="No GPU."),),
     ),
     "sanitizer cut short": ("the sanitizer check ran only 1 of 2: it hung", (sanitizer(run=1, reason="It hung."),)),
-    "sanitizer of nobody knows how much": ("the sanitizer check did not run", (sanitizer(run=None, asked=None),)),
-    "sanitizer of another card": ("the sanitizer check did not run", (sanitizer(card="other"),)),
     "sanitizer passed with a finding": (
         "it says passed, and 1 of its results failed",
         (sanitizer(findings=[{"text": "a race"}]),),
     ),
-    "sanitizer that the base has, too, cut short": (
-        "the sanitizer check ran only 1 of 2",
-        (sanitizer(status="failed", run=1, failed=1, findings=[{"text": "a race", "on_base": True}]),),
-    ),
     "fuzz failed without a failure": ("it says failed, and 0 of its 4 results failed", (fuzz(status="failed"),)),
-    "fuzz skipped with results": ("it says skipped, and 0 of its 4 results failed", (fuzz(status="skipped"),)),
     "no witness": ("were not timed by the witness", (processes(lambda each: each[:4]),)),
     "ended early": ("the run ended early: failed", (run(ended="failed"),)),
     "judged by its own card": (
