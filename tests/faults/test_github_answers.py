@@ -18,7 +18,6 @@ from kernelgate.ci.github.baseline_pr import Offer, put
 from kernelgate.ci.github.check_run import CheckRun, begin_check, put_check
 from kernelgate.ci.github.client import DeniedError, GitHubError, merge_base
 from kernelgate.ci.github.fetch import fetch
-from kernelgate.ci.github.plan import commit
 from kernelgate.ci.github.upsert import Stamp, put_comment, put_labels
 from kernelgate.ci.judge.gate import Label
 from kernelgate.ci.policy.policy import Measure
@@ -34,10 +33,7 @@ JUNK: dict[str, dict[str, Any]] = {
     "empty": {"body": ""},
     "null": {"body": "null"},
     "{}": {"body": "{}"},
-    "a list of nulls": {"body": "[null, null]"},
-    "a number": {"body": "7"},
     "a message": {"body": '{"message": "Server Error"}'},
-    "ids that are texts": {"body": '{"id": "1", "number": "1", "total_count": "x", "jobs": {}, "check_runs": 7}'},
     "rate limit of words": {"headers": {"X-RateLimit-Remaining": "many", "X-RateLimit-Limit": "lots"}},
     "reset at infinity": {"headers": {"X-RateLimit-Reset": "inf"}},
 }
@@ -88,29 +84,18 @@ def checked(desk: Desk, _: Path) -> object:
 REQUESTS: dict[str, tuple[str, str, Ask]] = {
     "the run": ("GET", r"/actions/runs/\d+", fetched),
     "the jobs": ("GET", ".*/jobs", fetched),
-    "the artifacts": ("GET", ".*/artifacts", fetched),
     "an artifact's address": ("GET", ".*/zip", fetched),
-    "the pull requests": ("GET", "/pulls", fetched),
-    "the merge base": ("GET", "/compare/.*", fetched),
     "the pull request": ("GET", "/pulls/1", labelled),
     "the comments": ("GET", "/issues/1/comments", edited),
     "a new comment": ("POST", "/issues/1/comments", edited),
-    "an edited comment": ("PATCH", "/issues/comments/.*", edited),
     "the check runs": ("GET", ".*/check-runs", checked),
-    "a new check run": ("POST", "/check-runs", checked),
-    "an edited check run": ("PATCH", "/check-runs/.*", checked),
     "a new label": ("POST", "/issues/1/labels", labelled),
     "a label taken away": ("DELETE", "/issues/1/labels/.*", labelled),
     "the approvals": ("GET", ".*/approvals", admitted),
-    "the pull request, when admitting": ("GET", "/pulls/1", admitted),
     "a permission": ("GET", ".*/permission", asked_for),
-    "the repository": ("GET", "", offered),
     "a branch": ("GET", "/git/ref/.*", offered),
-    "a new branch": ("POST", "/git/refs", offered),
     "a file": ("GET", "/contents/.*", offered),
-    "a new file": ("PUT", "/contents/.*", offered),
     "a new pull request": ("POST", "/pulls", offered),
-    "a commit": ("GET", "/commits/main", lambda desk, _: commit(desk.bot, "main")),
     "a comparison": ("GET", "/compare/.*", lambda desk, _: merge_base(desk.bot, BASE_SHA, HEAD_SHA)),
 }
 

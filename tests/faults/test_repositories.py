@@ -77,11 +77,6 @@ def ignored_header(repo: Path) -> None:
     write(repo, {"csrc/generated.h": "int d;\n"})
 
 
-def ignored_everywhere(repo: Path) -> None:
-    (repo / ".git/info/exclude").write_text("*.h\n", encoding="utf-8")
-    write(repo, {"csrc/generated.h": "int d;\n"})
-
-
 def sources_behind_a_link(repo: Path) -> None:
     (repo / "csrc").rename(repo / "real")
     (repo / "csrc").symlink_to("real")
@@ -103,16 +98,12 @@ def a_card_elsewhere(repo: Path) -> None:
 
 CHANGES: dict[str, Callable[[Path], object]] = {
     "an ignored header": ignored_header,
-    "a header ignored by this clone": ignored_everywhere,
     "sources behind a link": sources_behind_a_link,
     "a link out of the sources": a_link_out_of_the_sources,
     "a card that is a link out of the repository": a_card_elsewhere,
     "assumed unchanged": hidden("--assume-unchanged"),
-    "assumed unchanged, a header": hidden("--assume-unchanged", path="csrc/scale.h"),
-    "assumed unchanged, deleted": hidden("--assume-unchanged", path="csrc/scale_more.cpp", text=None),
     "assumed unchanged, the card": hidden("--assume-unchanged", path=CARD),
     "skipped in the work tree": hidden("--skip-worktree"),
-    "skipped in the work tree, deleted": hidden("--skip-worktree", path="csrc/scale_more.cpp", text=None),
     "staged": lambda repo: (write(repo, {"csrc/scale.cpp": "int changed;\n"}), git(repo, "add", "--all")),
     "untracked": lambda repo: write(repo, {"csrc/scale_new.cpp": "int e;\n"}),
 }
@@ -134,12 +125,6 @@ def windows_line_ends(repo: Path) -> None:
     assert b"\r\n" in (repo / "csrc/scale.cpp").read_bytes()
 
 
-def line_ends_by_attributes(repo: Path) -> None:
-    commit(repo, {".gitattributes": "* text eol=crlf\n"})
-    fresh(repo)
-    assert b"\r\n" in (repo / "csrc/scale.cpp").read_bytes()
-
-
 def fresh(repo: Path) -> None:
     git(repo, "rm", "--quiet", "-r", "--cached", ".")
     git(repo, "reset", "--quiet", "--hard")
@@ -153,10 +138,8 @@ def in_a_submodule(repo: Path) -> None:
 
 SAME: dict[str, Callable[[Path], object]] = {
     "only its time": lambda repo: os.utime(repo / "csrc/scale.cpp", (1, 1)),
-    "only its mode": lambda repo: (repo / "csrc/scale.cpp").chmod(0o600),
     "other files": lambda repo: write(repo, {"README": "new\n"}),
     "line ends by configuration": windows_line_ends,
-    "line ends by attributes": line_ends_by_attributes,
     "detached": lambda repo: git(repo, "checkout", "--quiet", "--detach"),
     "a header in a submodule": in_a_submodule,
 }
