@@ -14,7 +14,7 @@ import pytest
 
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import beside, environment, interpreter
-from kernelgate.bench.system.worker import child_environment, worker_pool
+from kernelgate.bench.system.worker import child_environment
 from tests import miniature
 from tests.ci.commands.test_try import CPU_CARD
 
@@ -50,18 +50,6 @@ def test_a_worker_runs_in_it_with_this_copy_of_kernelgate(project: Path) -> None
         seen = environment.describe()
     assert (seen.interpreter, seen.torch) == (str(project), environment.describe().torch)
     assert environment.describe().interpreter == sys.executable
-
-
-@pytest.mark.slow
-def test_workers_of_two_pythons_are_told_apart(project: Path) -> None:
-    with worker_pool() as workers:
-        workers.prepare({environment.DESCRIBES: 1})
-        workers.prepare({environment.DESCRIBES: 1}, python=project)
-        other = workers.take(environment.DESCRIBES, python=project)
-        own = workers.take(environment.DESCRIBES)
-        assert len(workers.started) == 2
-        told = [one.receive(environment.record.Environment, environment.PATIENCE_S) for one in (own, other)]
-    assert [one.interpreter for one in told] == [sys.executable, str(project)]
 
 
 def test_what_the_project_has_itself_comes_first(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,11 +62,3 @@ def test_what_a_daemon_leaves_is_ended_too(known: frozenset[int], tmp_path: Path
     assert all(map(alive, pids))
     assert orphans.end_new_children(known) == ("sh", "sleep")
     assert not any(map(alive, pids))
-
-
-def test_a_name_with_spaces_and_parentheses(known: frozenset[int], tmp_path: Path) -> None:
-    program = tmp_path / "a) R 1 (b"
-    program.symlink_to(sys.executable)
-    pid = daemon(tmp_path, f'exec "{program}" -c "import time; time.sleep(600)"', program.name)
-    assert alive(pid)
-    assert orphans.end_new_children(known) == (program.name,)
