@@ -260,7 +260,7 @@ def _ninja(
         command = ["/usr/bin/env", "PWD=/proc/self/cwd", *command]
     else:
         environment |= {"PWD": "/proc/self/cwd"}
-    command = apart.around(command, [tree.parent])
+    command = apart.writing(tree.parent).around(command)
     try:
         return supervise.run(command, cwd=tree, env=environment, limits=limits, on_line=on_line, on_silence=on_silence)
     except OSError as error:

@@ -144,8 +144,8 @@ def _run(
             say(f"still running {spec.line}: silent for {seconds:.0f} s")
 
         try:
-            apart = isolation.of_sources()
-            shell = apart.around(["/bin/sh", "-c", spec.line], [work])
+            apart = isolation.of_sources().writing(work)
+            shell = apart.around(["/bin/sh", "-c", spec.line])
             code = supervise.run(shell, cwd=work / TREE, env=env, limits=limits, on_line=on_line, on_silence=on_silence)
         except TimeoutError as overdue:
             raise CannotCompileError(

@@ -102,7 +102,7 @@ class WarmProcesses:
             widen(gate)
             watching = self.watching[at]
             words = (*watching.tool, *interpreter.command(watching.python, MODULE, fifo))
-            apart = isolation.here().around(words, (self.folder, *watching.writes))
+            apart = isolation.here().writing(self.folder, *watching.writes).around(words)
             started = supervise.running(
                 apart, cwd=ROOT, env={**child_environment(python=watching.python), **dict(watching.variables)}
             )

@@ -50,16 +50,16 @@ class Isolation:
     """Put behind the folders that it may write to."""
     writable: tuple[Path, ...] = ()
 
-    def around(self, command: Iterable[str | Path], writable: Iterable[Path] = ()) -> list[str | Path]:
-        """The command, isolated where that can be done. `writable`: folders that it may write to all the same."""
+    def around(self, command: Iterable[str | Path]) -> list[str | Path]:
+        """The command, isolated where that can be done."""
         if not self.words:
             return list(command)
-        folders = [folder.absolute() for folder in (*self.writable, *writable)]
-        bound = [word for folder in folders for word in ("--bind", folder, folder)]
+        bound = [word for folder in self.writable for word in ("--bind", folder, folder)]
         return [*self.words, *bound, *self.last, "--", *command]
 
     def writing(self, *folders: Path) -> Isolation:
-        return replace(self, writable=(*self.writable, *folders))
+        """The same for what may write to these folders."""
+        return replace(self, writable=tuple(folder.absolute() for folder in folders))
 
     def exit_code(self, code: int) -> int:
         """The command's own, as subprocess has it: bwrap adds 128 to the number of the signal that ended it."""

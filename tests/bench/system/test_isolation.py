@@ -42,7 +42,7 @@ def test_a_runner_with_bubblewrap_isolates_and_a_machine_of_ones_own_does_not(in
     assert NONE.around(["ls", "-l"]) == ["ls", "-l"]
     found = isolation.of(RUNNER)
     assert found.words[0] == "bwrap"
-    assert found.around(["ls"], [Path("/out")])[-5:] == ["--bind", Path("/out"), Path("/out"), "--", "ls"]
+    assert found.writing(Path("/out")).around(["ls"])[-5:] == ["--bind", Path("/out"), Path("/out"), "--", "ls"]
     assert "apart from the runner" in found.said
     assert isolation.of({**RUNNER, isolation.FORK: "true"}) == found
 
