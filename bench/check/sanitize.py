@@ -176,12 +176,11 @@ def _recorded(one: CheckFinding, library: Library, gpu: Capability, on_base: boo
     """As a record has it: the kernel's short name, and a file of the commit."""
     fitting = sources_of(one, library, gpu)
     path = fitting[0] if len(fitting) == 1 else None
-    which = f"one of {' and '.join(fitting)}" if fitting else "which is not a file of this commit"
-    elsewhere = f" ({one.file}:{one.line}, {which})" if one.file and path is None else ""
+    elsewhere = f" ({one.file}:{one.line})" if one.file and path is None else ""
     return one.model_copy(
         update={
             "text": f"{one.text}{elsewhere}"[:MAX_TEXT],
-            "kernel": _short_name(one)[:MAX_TEXT],
+            "kernel": machine_code.short_names([one.kernel or ""])[one.kernel or ""][:MAX_TEXT],
             "file": path,
             "line": one.line if path else None,
             "on_base": on_base,
@@ -189,26 +188,15 @@ def _recorded(one: CheckFinding, library: Library, gpu: Capability, on_base: boo
     )
 
 
-def _short_name(one: CheckFinding) -> str:
-    return machine_code.short_names([one.kernel or ""])[one.kernel or ""]
-
-
 def sources_of(one: CheckFinding, library: Library, gpu: Capability) -> tuple[str, ...]:
-    """The files of the commit that a finding may mean, from the repository's root: of its kernel's target, else of this
-    GPU, else any. The tools give a file's name alone, and often a function's instead of its kernel's."""
+    """The files of the commit that a finding may mean, from the repository's root, of what was compiled for this GPU.
+    The tools give a file's name alone."""
     if one.file is None:
         return ()
-    sources = library.manifest.sources
-    kernel = _short_name(one)
     built = [target(name.removeprefix("sm_")) for name in library.manifest.targets]
-    here = {sm(one) for one in archs.serving([gpu], built)} & sources.keys()
-    compiled = {each.target for each in library.manifest.kernels if each.name == kernel} & here
-    name = PurePosixPath(one.file).name
-    for targets in (compiled, here, sources.keys()):
-        files = {path for target in targets for path in sources[target]}
-        if fitting := tuple(sorted(path for path in files if PurePosixPath(path).name == name)):
-            return fitting
-    return ()
+    served = {sm(each) for each in archs.serving([gpu], built)}
+    files = {path for name, paths in library.manifest.sources.items() if name in served for path in paths}
+    return tuple(sorted(path for path in files if PurePosixPath(path).name == PurePosixPath(one.file).name))
 
 
 def words(sanitizer: Path, tool: str) -> tuple[str | Path, ...]:

@@ -153,9 +153,7 @@ def finding(file: str | None, kernel: str = "read_the_neighbour(float *)", line:
     ("found", "gpu", "paths"),
     [
         (finding("race.cu"), GPU, ("csrc/race.cu",)),
-        (finding("race.cu", "void ns::a_function<float>(float *)"), GPU, ("csrc/race.cu",)),
-        (finding("race.cu", "void ns::a_function<float>(float *)"), H200, ("csrc/hopper/race.cu",)),
-        (finding("other.cu"), H200, ("csrc/other.cu",)),
+        (finding("race.cu"), H200, ("csrc/hopper/race.cu",)),
         (finding("ptx.cuh"), H200, PTX),
         (finding(None), GPU, ()),
     ],
@@ -170,15 +168,15 @@ def test_a_header_of_somebody_else_is_named_and_has_no_place(tools: Tools) -> No
     tools.do(racecheck=f"sed s/race.cu/cuda_fp16.hpp/ {LOGS / 'racecheck.log'}; {all_done('exit 7')}")
     (found,) = tools.check().findings
     assert (found.file, found.line) == (None, None)
-    assert "(cuda_fp16.hpp:6, which is not a file of this commit)" in found.text
+    assert "(cuda_fp16.hpp:6)" in found.text
 
 
-def test_of_a_file_name_that_the_commit_has_twice_both_are_named(tools: Tools) -> None:
+def test_a_file_name_that_the_commit_has_twice_has_no_place(tools: Tools) -> None:
     """What racecheck said on an H200 of a missing __syncthreads: it names the function, not the kernel."""
     tools.do(racecheck=finds("racecheck_in_function"))
     (found,) = tools.check(gpu=H200).findings
     assert (found.kernel, found.file, found.line, found.times) == ("cp_async", None, None, 2)
-    assert found.text == f"Race reported at a write (ptx.cuh:17, one of {PTX[0]} and {PTX[1]})"
+    assert found.text == "Race reported at a write (ptx.cuh:17)"
 
 
 @pytest.mark.parametrize(
