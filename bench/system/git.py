@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import shutil
@@ -48,10 +47,6 @@ def toplevel(path: Path) -> Path | None:
     if shutil.which("git") is None:
         return None
     found = _answer(path, "rev-parse", "--show-toplevel")
-    if found is not None and not os.path.isdir(found):  # noqa: PTH112 (which takes any text)
-        raise KernelgateError(
-            f"`git rev-parse --show-toplevel` in {path} names no folder, but {found[:80]!r}: mend git"
-        )
     return None if found is None else Path(found)
 
 
@@ -328,15 +323,11 @@ def _git(
         raise KernelgateError(
             f"git {words[0]} in {repo} did not end within {PATIENCE_S:g} s{f'; last line: {last}' if last else ''}"
         ) from None
-    except FileNotFoundError:
-        if repo.is_dir():
-            raise KernelgateError("git is not on PATH: install it (apt-get install git)") from None
-        raise KernelgateError(f"{repo} does not exist: name the folder of a git checkout") from None
-    except NotADirectoryError:
-        raise KernelgateError(f"{repo} is not a folder: name the folder of a git checkout") from None
     except OSError as error:
-        if error.errno not in (errno.EACCES, errno.ENOEXEC):
-            raise
+        if not repo.is_dir():
+            raise KernelgateError(f"{repo} is no folder: name that of a git checkout") from None
+        if isinstance(error, FileNotFoundError):
+            raise KernelgateError("git is not on PATH: install it (apt-get install git)") from None
         raise KernelgateError(f"git cannot be run in {repo}: {error.strerror}") from None
 
 

@@ -73,7 +73,7 @@ def test_a_release_is_the_newest_tag_of_the_default_branch_or_what_is_named(repo
 
 
 def test_resolve_without_a_folder_or_without_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(KernelgateError, match="nowhere does not exist: name the folder of a git checkout"):
+    with pytest.raises(KernelgateError, match="nowhere is no folder: name that of a git checkout"):
         subject.resolve(repo / "nowhere", "HEAD")
     monkeypatch.setenv("PATH", "")
     with pytest.raises(KernelgateError, match="git is not on PATH: install it"):
