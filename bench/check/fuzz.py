@@ -274,11 +274,8 @@ def summary(done: record.Check) -> str:
 
 
 def sizes(card: CardFacts, chosen: Sequence[Trial], device: environment.DeviceKind) -> str:
-    where = "GPU" if device == "cuda" else "CPU"
-    if len(chosen) > 1:
-        return f"{len(chosen)} configurations of {card.name} on the {where}"
-    trial = chosen[0]
-    return f"{trial.id} of {card.name} as {trial.case_id}, {trial.distribution} inputs, on the {where}"
+    which = f"{len(chosen)} configurations" if len(chosen) > 1 else chosen[0].id
+    return f"{which} of {card.name} on the {'GPU' if device == 'cuda' else 'CPU'}"
 
 
 def failure(result: record.FuzzResult) -> str:
