@@ -336,13 +336,10 @@ def _held(path: Path) -> int | None:
     return None
 
 
-BOOT = Path("/proc/sys/kernel/random/boot_id")
-
-
-def boot_identity(boot: Path = BOOT) -> str | None:
+def boot_identity() -> str | None:
     """Twelve characters that stand for this host and this boot of it; None where the system tells no boot."""
     try:
-        text = f"{platform.node()} {boot.read_text(encoding='ascii').strip()}"
-    except (OSError, UnicodeDecodeError):
+        text = f"{platform.node()} {Path('/proc/sys/kernel/random/boot_id').read_text(encoding='ascii').strip()}"
+    except OSError:
         return None
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -148,15 +148,6 @@ def on_h100(content: dict[str, Any]) -> None:
     content["environments"] = [{"id": "0", "device": {"name": "NVIDIA H100", "compute_capability": "9.0"}}]
 
 
-def test_it_ends_what_an_earlier_run_of_the_same_commit_found(pull: PullRequestRuns) -> None:
-    """Measured twice, it failed twice; nor does a third run that is cut short bring the failure back."""
-    assert pull.run([("l4", slower())]).conclusion == "failure"
-    assert said(pull)
-    assert verdict(pull).conclusion == "neutral"
-    pull.run([], {"measure (l4) / measure": ("cancelled", ())}, conclusion="cancelled")
-    assert verdict(pull).conclusion == "action_required", "nothing is known of that run"
-
-
 def test_it_ends_no_earlier_failure_where_something_is_in_doubt(pull: PullRequestRuns) -> None:
     """The accepted case was measured, the other one was not: that one may be what failed before."""
     pull.run([("l4", changed(measured(0.1)))])

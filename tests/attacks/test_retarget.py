@@ -122,12 +122,6 @@ def test_a_fork_is_told_who_approves_it_and_how(desk: Desk, tmp_path: Path) -> N
     assert latest(desk) == ("completed", "success")
 
 
-def test_a_branch_of_our_own_waits_for_no_approval(desk: Desk, tmp_path: Path) -> None:
-    desk.github.pulls[1].head_repository = desk.github.repository
-    begun(desk, tmp_path)
-    assert named_ours(desk)[0]["output"]["title"] == "Not judged yet"
-
-
 def test_the_report_starts_when_a_run_is_requested() -> None:
     """Here, and in the repositories that call it."""
     for file in (".github/workflows/report.yml", "docs/caller/report.yml"):
@@ -182,12 +176,6 @@ def test_a_replaced_run_hides_no_failure_from_the_next(desk: Desk, tmp_path: Pat
     assert latest(desk) == ("completed", "failure")
 
 
-def test_documentation_alone_waits_for_nothing(desk: Desk, tmp_path: Path) -> None:
-    desk.github.pulls[1].files = [{"filename": "README.md"}]
-    ended(desk, tmp_path, begun(desk, tmp_path))
-    assert latest(desk) == ("completed", "neutral")
-
-
 def test_what_was_never_measured_neither_waits_nor_passes(desk: Desk, tmp_path: Path) -> None:
     """A description that is edited before the first measurement."""
     ended(desk, tmp_path, begun(desk, tmp_path))
@@ -203,17 +191,6 @@ def test_what_is_gone_waits_for_nothing(desk: Desk, tmp_path: Path, how: str) ->
         desk.github.pulls.clear()
     ended(desk, tmp_path, run, "faster")
     assert latest(desk) == ("completed", "action_required")
-
-
-@pytest.mark.usefixtures("passed")
-def test_an_edited_description_gets_its_verdict_in_the_check_that_waits(desk: Desk, tmp_path: Path) -> None:
-    desk.github.pulls[1].body = BODY.format(claim="all cases: 50% faster")
-    ended(desk, tmp_path, begun(desk, tmp_path))
-    assert latest(desk) == ("completed", "failure")
-    desk.github.pulls[1].body = BODY.format(claim="none")
-    ended(desk, tmp_path, begun(desk, tmp_path))
-    assert latest(desk) == ("completed", "success")
-    assert nothing_waits(desk)
 
 
 def test_an_edit_while_it_is_measured_waits_for_the_measurement(desk: Desk, tmp_path: Path) -> None:

@@ -60,11 +60,6 @@ def refused(words: tuple[str, ...], path: Path, ends_with: EndsWith) -> str:
     return said
 
 
-def test_every_output_is_known() -> None:
-    assert {"bench --output", "bisect --answer", "doctor --output", "report --html", "pair --output"} <= set(FILES)
-    assert {"build --output", "pr --out", "history site --output", "fuzz --corpus"} <= set(FOLDERS)
-
-
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No repository; and nothing half written stays."""
@@ -137,14 +132,6 @@ def test_what_is_asked_for_is_written_in_one_place() -> None:
             if name in WRITERS or any(mode in ("w", "wb", "x", "xb", "w+b") for mode in modes):
                 where = path.relative_to(ROOT).as_posix()
                 assert where in SCRATCH, f"{where}:{call.lineno}: write it with bench.core.files, which leaves no half"
-
-
-def test_commands_write_once_their_answer_was_printed() -> None:
-    """Commands hand what they write to `answers`. No answer: what the history needs to begin, and what was there before
-    `setup` changes it, which --undo needs."""
-    others = ("options", "history", "setup")
-    for path in (one for one in SOURCES if one.parent.name == "commands" and one.stem not in others):
-        assert "files.write(" not in path.read_text(encoding="utf-8"), path
 
 
 def test_a_result_is_said_although_its_file_cannot_be_written(

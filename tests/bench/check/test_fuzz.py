@@ -49,15 +49,15 @@ def run(library: Library, ids: list[str] | None = None, seed: int = SEED) -> Che
 def test_a_right_kernel_passes_everything(built: Build, capsys: pytest.CaptureFixture[str]) -> None:
     listed = [trial.id for trial in fuzz_trials.trials(SEED, faulty.card(), "cpu")]
     assert len(listed) == 39
-    done = run(built("none"), listed[::4])  # the slow one below runs them all
-    assert (done.status, done.seed, len(done.results)) == ("passed", SEED, 10)
+    done = run(built("none"), listed[::13])  # the slow one below runs them all
+    assert (done.status, done.seed, len(done.results)) == ("passed", SEED, 3)
     assert done.tolerance == record.Tolerance(atol=2e-3, rtol=1e-3)
     assert all(result.passed and result.message is None and (result.error_ratio or 0) <= 1 for result in done.results)
     assert fuzz.exit_code([done]) == 0
-    assert fuzz.summary(done) == "fuzz attention: 10 of 10 configurations passed, seed 1"
+    assert fuzz.summary(done) == "fuzz attention: 3 of 3 configurations passed, seed 1"
     said = capsys.readouterr().err
     assert "seed 1" in said
-    assert "10 configurations of attention on the CPU" in said
+    assert "3 configurations of attention on the CPU" in said
 
 
 @pytest.mark.slow

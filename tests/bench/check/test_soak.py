@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,7 +15,7 @@ from kernelgate.bench.check.fuzz import Soak
 from kernelgate.bench.check.trials import TrialProcess
 from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.kernel.fuzz_trials import KeptTrial, Trial
-from kernelgate.bench.system.worker import child_environment, worker_pool
+from kernelgate.bench.system.worker import worker_pool
 from tests import faulty
 from tests.bench.machine import CPU
 
@@ -127,31 +122,3 @@ def test_what_there_is_no_time_for_is_counted(
     assert re.fullmatch(r"the 30 s of the time limit were over before the last \d+, the least risky", done.reason or "")
     assert done.reason
     assert done.reason in capsys.readouterr().err
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-@pytest.mark.usefixtures("apart")
-def test_whatever_ends_a_soak_its_corpus_is_whole(built: Build, tmp_path: Path, number: signal.Signals) -> None:
-    library, corpus = built("wrong_from_37_keys_on_if_causal"), tmp_path / "corpus"
-    words = ["fuzz", "--hours", "1", "--library", str(library.folder), "--corpus", str(corpus)]
-    running = subprocess.Popen(
-        [sys.executable, "-P", "-m", "kernelgate.ci.commands.cli", *words],
-        env={**child_environment(), "TMPDIR": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    while len(list(corpus.rglob("*.json"))) < 2:
-        assert running.poll() is None
-        time.sleep(0.05)
-    os.kill(running.pid, number)
-    said, _ = running.communicate()
-    assert running.returncode == (-9 if number == signal.SIGKILL else 128 + number)
-    assert "Traceback" not in said
-    if number != signal.SIGKILL:
-        assert re.search(r"soak attention: \d+ tried in .* [1-9]\d* failed; kept in", said)
-    kept = [path for path in corpus.rglob("*") if path.is_file() and not path.name.startswith(".kernelgate-")]
-    assert len(kept) >= 2
-    for path in kept:
-        KeptTrial.model_validate_json(path.read_bytes())

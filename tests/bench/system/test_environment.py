@@ -49,16 +49,6 @@ def test_the_driver_adds_what_torch_does_not_know(monkeypatch: pytest.MonkeyPatc
     assert (found.ecc, found.mig, found.pcie) == (True, False, "gen5 x16")
 
 
-def test_what_the_driver_does_not_offer_is_null(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("EnforcedPowerLimit", "EccMode", "MigMode", "MaxPcieLinkGeneration")
-    driver.install(monkeypatch, **{f"nvmlDeviceGet{name}": driver.refused for name in names})
-    found = environment.gpu(PROPERTIES)
-    assert found.driver == "580.1"
-    assert found.power_limit_w is found.ecc is found.mig is found.pcie is None
-    driver.install(monkeypatch, nvmlInit=driver.refused)
-    assert environment.gpu(PROPERTIES).driver is None
-
-
 def test_differences_are_named() -> None:
     one = record.Environment(device=record.Device(name="NVIDIA L4", driver="570"), torch="2.11.0", host="a")
     two = record.Environment(device=record.Device(name="NVIDIA L4", driver="580"), torch="2.13.0", host="a")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.bench.system import beside, environment, interpreter
+from kernelgate.bench.system import beside, interpreter
 from kernelgate.bench.system.worker import child_environment
 from tests import miniature
 from tests.ci.commands.test_try import CPU_CARD
@@ -40,16 +40,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if not path.name.startswith(WITHHELD) and path.suffix != ".pth":
             (packages / path.name).symlink_to(path)
     return folder / "bin" / "python"
-
-
-@pytest.mark.slow
-def test_a_worker_runs_in_it_with_this_copy_of_kernelgate(project: Path) -> None:
-    lacking = subprocess.run([project, "-c", "import pydantic"], capture_output=True, text=True, check=False)
-    assert "No module named 'pydantic'" in lacking.stderr
-    with interpreter.using(project):
-        seen = environment.describe()
-    assert (seen.interpreter, seen.torch) == (str(project), environment.describe().torch)
-    assert environment.describe().interpreter == sys.executable
 
 
 def test_what_the_project_has_itself_comes_first(tmp_path: Path) -> None:

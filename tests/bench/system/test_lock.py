@@ -196,15 +196,6 @@ def test_a_folder_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatc
         pytest.fail("there is no such folder")
 
 
-def test_a_machine_is_the_same_until_it_starts_again(tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.write_text("6f1c\n")
-    second.write_text("a0b2\n")
-    assert lock.boot_identity(first) == lock.boot_identity(first) != lock.boot_identity(second)
-    assert len(lock.boot_identity(first) or "") == 12
-    assert lock.boot_identity(tmp_path / "none") is None
-
-
 # ---- temporary folders, and memory without a name --------------------------------------------------------------------
 
 PREFIX = "kernelgate-tried-"
