@@ -1,14 +1,13 @@
-"""Progress on standard error: a bar in a terminal, a line every few seconds in a log."""
+"""Progress on standard error: a line every few seconds."""
 
 from __future__ import annotations
 
 import os
 import re
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 
 from kernelgate.bench.core.errors import one_line
 
@@ -37,32 +36,12 @@ def inert(text: str, variables: Mapping[str, str] = os.environ) -> str:
     return COMMAND.sub(r"\1: :", shown).replace("##[", "## [")
 
 
-def track(label: str, total: int, limit_s: float | None = None) -> AbstractContextManager[Advance]:
-    """Shows how many of `total` steps are done until the block ends, and after which time they are ended."""
-    alone = threading.current_thread() is threading.main_thread()  # a terminal has room for one bar
-    return _bar(label, total) if alone and sys.stderr.isatty() else _lines(label, total, limit_s)
-
-
 @contextmanager
-def _bar(label: str, total: int) -> Iterator[Advance]:
-    from rich import progress as bars
-    from rich.console import Console
+def track(label: str, total: int, limit_s: float | None = None) -> Iterator[Advance]:
+    """Says how many of `total` steps are done, every LOG_INTERVAL_S, whether steps end or not, and at the end.
 
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        bars.TimeElapsedColumn(),
-        bars.TextColumn("{task.fields[step]}"),
-    )
-    with bars.Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(label, total=total, step="")
-        yield lambda step: progress.update(task, advance=1, step=step)
-
-
-@contextmanager
-def _lines(label: str, total: int, limit_s: float | None) -> Iterator[Advance]:
-    """A line every LOG_INTERVAL_S, whether steps end or not, and one at the end."""
+    `limit_s`: after which all are ended.
+    """
     start = last = time.monotonic()
     done = 0
     current = ""
