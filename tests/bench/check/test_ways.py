@@ -23,10 +23,10 @@ ALLOWED = "times what is allowed"
 
 
 @pytest.fixture(autouse=True)
-def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Enough calls however busy the machine is, and no more.
+def calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many however busy the machine is."""
     monkeypatch.setattr(ways, "REPEAT_S", 60.0)
-    monkeypatch.setattr(ways, "REPEATS", 450)
+    monkeypatch.setattr(ways, "REPEATS", 20)
 
 
 def tried(library: Library, trial: str) -> FuzzResult:
@@ -54,7 +54,9 @@ def tried(library: Library, trial: str) -> FuzzResult:
         pytest.param("folds_heads", f"s2_b1025_h1_{PLAIN.format(0.125)}", ALLOWED, marks=pytest.mark.slow),
     ],
 )
-def test_a_fault_is_found(built: Build, fault: str, trial: str, says: str) -> None:
+def test_a_fault_is_found(built: Build, fault: str, trial: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if fault == "rarely_wrong":
+        monkeypatch.setattr(ways, "REPEATS", 450)
     result = tried(built(fault), trial)
     assert not result.passed
     assert re.search(says, result.message or ""), result.message

@@ -205,6 +205,12 @@ def test_worktree_with_submodules(outer: Path, capfd: pytest.CaptureFixture[str]
     assert "the checkout of the submodule deps/middle has no commit 111111111111: it is lef" in capfd.readouterr().err
 
 
+def test_worktree_without_the_submodule_that_the_checkout_lacks(outer: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "--quiet", str(outer), "clone")
+    with subject.worktree(tmp_path / "clone", git(outer, "rev-parse", "HEAD")) as tree:
+        assert files(tree) == {".gitmodules", "own"}
+
+
 @pytest.mark.parametrize("change", [IN_SUBMODULE, "deps/middle/inner/new"])
 def test_unchanged_head_with_submodules(outer: Path, change: str) -> None:
     sha = git(outer, "rev-parse", "HEAD")
