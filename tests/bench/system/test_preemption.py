@@ -51,7 +51,7 @@ with preemption.awaited() as notice:
     asked()
     try:
         asked()
-        time.sleep(60)
+        time.sleep(5)  # shorter than the notice
     except NoticeOverError:
         print("dropped")
 """,
