@@ -39,7 +39,7 @@ MAY_IMPORT = {
     "ci.policy": (),
     "ci.judge": ("ci.document", "ci.policy"),
     "ci.explain": ("ci.document",),
-    "ci.history": ("ci.document", "ci.policy", "ci.judge"),
+    "ci.history": ("ci.document", "ci.policy", "ci.judge", "ci.bisect"),
     "ci.bisect": ("bench.measure", "ci.document", "ci.policy", "ci.judge"),
     "ci.report": ("ci.document", "ci.policy", "ci.judge", "ci.explain", "ci.history"),
     "ci.github": ("ci.document", "ci.policy", "ci.judge", "ci.explain", "ci.history", "ci.bisect", "ci.report"),

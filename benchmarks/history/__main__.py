@@ -10,13 +10,15 @@ from pathlib import Path
 
 import click
 
-from benchmarks.history import bisecting, detection
+from benchmarks.history import bisecting, detection, searching
 from benchmarks.history.detection import everywhere, found, share
 from benchmarks.history.series import SeriesLabel, labelled, nights
 from benchmarks.tables import markdown, put
 from kernelgate.ci.history import changes
 from kernelgate.ci.history.facts import Change
 
+RUNS = 6
+"""Of 17 searches at once, of each kind."""
 ROOT = Path(__file__).parents[2]
 HISTORY, BISECT = ROOT / "docs" / "history.md", ROOT / "docs" / "bisect.md"
 STEPS = (("sd of a night at most 0.15%", (0.05, 0.1, 0.15), 2), ("sd of a night 0.3%", (0.3,), 4))
@@ -26,12 +28,14 @@ STEPS = (("sd of a night at most 0.15%", (0.05, 0.1, 0.15), 2), ("sd of a night 
 @click.command()
 @click.option("--years", default=8, show_default=True, help="Years without a change, of each kind.")
 @click.option("--searches", default=400, show_default=True, type=click.IntRange(10), help="Bisections of each kind.")
-@click.option("--only", type=click.Choice(["detection", "bisect"]), help="Measure one of the two.")
+@click.option("--only", type=click.Choice(["detection", "searches", "bisect"]), help="Measure one of them.")
 def main(years: int, searches: int, only: str | None) -> None:
     """Measure, and put the tables into the documentation."""
-    if only != "bisect":
+    if only in (None, "detection"):
         put(HISTORY, "history", markdown(["what", "of how many (95%)"], detected(years).items()))
-    if only != "detection":
+    if only in (None, "searches"):
+        put(HISTORY, "searches", searching.table(RUNS))
+    if only in (None, "bisect"):
         put(BISECT, "bisect", bisecting.table(searches))
 
 

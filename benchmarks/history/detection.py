@@ -28,7 +28,7 @@ from benchmarks.history.series import (
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.history import changes, culprits
 from kernelgate.ci.history.changes import Night
-from kernelgate.ci.history.culprits import Suspicion
+from kernelgate.ci.history.culprits import WantedPair
 from kernelgate.ci.history.facts import CaseName, Change
 from kernelgate.ci.history.nights import PairMeasured, settled
 from kernelgate.ci.judge.prior import HISTORY_MEMORY_DF, KnownSpread
@@ -37,7 +37,6 @@ from kernelgate.ci.policy.policy import Policy
 POLICY = Policy()
 WANDER = math.log(1.65)
 """How far the spread between processes moves from day to day, as a standard deviation of its logarithm: as recorded."""
-PROCESS_SECONDS = 3.0
 CASE = CaseName("", "card", "case", "gpu")
 SEEN_BACK = 150
 """Nights that the simulated nightly looks at; a year takes a twentieth of the time then."""
@@ -72,7 +71,11 @@ def night(label: SeriesLabel, seen: Sequence[Night], lived: Lived, rng: Generato
     """One night: what is suspected, which is returned, what is measured, what is told."""
     known, found = known_spread(label), changes.of_series(seen)
     suspected = [settled(one, lived.measured, known) for one in found]
-    asked = [Suspicion(CASE, one, PROCESS_SECONDS, label.spread_pct) for one in suspected]
+    asked = [
+        WantedPair(CASE, one.previous, one.commit, 1.0, culprits.needed(one.change_pct, label.spread_pct, POLICY))
+        for one in suspected
+        if one.state == "suspected"
+    ]
     planned = culprits.planned(asked, POLICY)
     by_pair = {(one.previous, one.commit): one for one in suspected}
     for pair in planned.pairs:

@@ -1,4 +1,7 @@
-"""`kernelgate history`: every measurement that was ever made, kept and shown. Needs the extra `history`."""
+"""`kernelgate history`: every measurement that was ever made, kept and shown. Needs the extra `history`.
+
+What judges, looks for changes or draws is imported where it is called: `show` needs none of it, which takes a second.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,21 +21,18 @@ from kernelgate.bench.core.errors import KernelgateError, RecordError, UsageErro
 from kernelgate.bench.system import git, progress
 from kernelgate.ci.commands.options import OUTPUT_FOLDER, PATH, Answered, answers, json_option, shown
 from kernelgate.ci.document.formatting import counted
-from kernelgate.ci.github.actions import Step
-from kernelgate.ci.history import culprits as confirmed
-from kernelgate.ci.history import database, facts, index, keep, nights, retention
+from kernelgate.ci.history import database, facts, index
 from kernelgate.ci.history import series as measured
 from kernelgate.ci.history import store as stores
 from kernelgate.ci.history.database import BrokenIndexError, Database
 from kernelgate.ci.history.entry import KeptSession, SeriesEvent, moment
-from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.history.store import Store, StoreError
-from kernelgate.ci.lab import session_entries
-from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report import dashboard, dashboard_write
+
+if TYPE_CHECKING:
+    from kernelgate.ci.history.keep import Archive
 
 FOLDER = ".kernelgate/history"
 """In the checkout; git is told to ignore it."""
@@ -68,10 +69,12 @@ class Places:
             raise UsageError(
                 f"the store {self.store.url} is no folder: name a file or a Postgres database with --database"
             )
-        return self.store.folder / prior.INDEX
+        return self.store.folder / facts.INDEX_FILE
 
     def archive(self, open_index: Callable[[Path | str], Database] = database.at) -> Archive:
         """To be written to, with the index that is opened so."""
+        from kernelgate.ci.history.keep import Archive
+
         rules, store = self.rules, self.store
         if self.store_at is None and store.folder and not (store.folder.parent / ".gitignore").exists():
             files.write(store.folder.parent / ".gitignore", "*\n")
@@ -80,6 +83,8 @@ class Places:
     @property
     def current(self) -> Archive:
         """To be written to, its index counted against the store, and brought up to it."""
+        from kernelgate.ci.history import keep
+
         archive = self.archive()
         keep.catch_up(archive, progress.say)
         return archive
@@ -87,15 +92,15 @@ class Places:
     @property
     def existing(self) -> Database:
         """To be read; a history that nobody has begun is not begun by looking at it."""
-        index = self.index
-        if isinstance(index, Path) and not index.exists():
+        where = self.index
+        if isinstance(where, Path) and not where.exists():
             again = "`kernelgate history rebuild` makes it from the store, `kernelgate history add RECORD` begins one"
-            raise KernelgateError(f"there is no history at {index}: {again}")
-        found = _opened(index, partial(database.at, make=False))
+            raise KernelgateError(f"there is no history at {where}: {again}")
+        found = _opened(where, partial(database.at, make=False))
         if self.store_at or (self.store.folder and self.store.folder.exists()):
             try:
                 with database.reading(found) as connection:
-                    if differs := str(keep.difference(self.store, connection)):
+                    if differs := str(index.difference(self.store, connection)):
                         progress.say(f"the index {found.name} {differs}: `kernelgate history rebuild` makes it again")
             except StoreError as error:
                 progress.say(f"the index was not counted against the store: {error}")
@@ -131,6 +136,8 @@ def add(places: Places, records: tuple[Path, ...]) -> Answered:
 
     Exit codes: 0 all are in the history, 3 some could not be read, which are named.
     """
+    from kernelgate.ci.history import keep
+
     archive = places.current
     new, failed = 0, dict[str, str]()
     for path in records:
@@ -179,6 +186,8 @@ def changes(places: Places, /, **asked: str | None) -> Answered:
     """Show when times changed on the default branch: suspected by its nights, confirmed or refuted by comparisons of
     both commits, or accepted.
     """
+    from kernelgate.ci.history import nights
+
     with database.reading(places.existing) as connection:
         found = nights.of_index(connection, Wanted(**asked))
     named = tuple(replace(case, changes=tuple(map(with_author, case.changes))) for case in found)
@@ -198,41 +207,50 @@ def with_author(change: facts.Change) -> facts.Change:
 @answers(facts.NightPlan, f"Print one object: `pairs` and `postponed` ({page('history.md')}).")
 @click.pass_obj
 def tonight_(places: Places) -> Answered:
-    """Print the commands that confirm or refute what is suspected, within the policy's GPU-seconds of a night."""
+    """Print the commands that confirm or refute what is suspected, and find the commits of what is confirmed, within
+    the policy's GPU-seconds of a night. Each night has several rounds: call it again once they are done.
+    """
+    from kernelgate.ci.history import culprits, nights
+
     rules = places.rules
     with database.reading(places.existing) as connection:
-        plan = confirmed.plan(connection, nights.of_index(connection, Wanted()), rules)
-    return Answered(plan, confirmed.plan_text(plan, rules))
+        found = nights.of_index(connection, Wanted())
+        plan = culprits.plan(connection, found, rules, git.default_branch_line(Path.cwd()) or ())
+    return Answered(plan, culprits.plan_text(plan, rules))
 
 
 @history.command("next")
 @click.pass_obj
 def next_(places: Places) -> None:
-    """In a workflow: put out the comparison that this run is to make, of those that `history tonight` lists.
+    """In a workflow: put out the comparisons that this run is to make, of those that `history tonight` lists.
 
-    The outputs are gpu (a label of the policy; empty where nothing is to be measured), target, base_sha, head_sha,
-    cases and processes.
+    The output is pairs: a JSON list of what confirm.yml's matrix reads, empty where nothing is to be measured.
     """
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.history import culprits, nights
+
+    rules, line = places.rules, git.default_branch_line(Path.cwd()) or ()
     with database.reading(places.existing) as connection:
-        found = nights.of_index(connection, Wanted())
-        when = datetime.now(UTC), git.default_branch_line(Path.cwd()) or ()
-        chosen = confirmed.next_pair(connection, places.store, found, places.rules, *when)
-    Step().output(**chosen)
+        plan = culprits.plan(connection, nights.of_index(connection, Wanted()), rules, line, datetime.now(UTC))
+        pairs = culprits.of_run(connection, places.store, plan, rules)
+    Step().output(pairs=facts.COMPARED.dump_json(pairs).decode() if pairs else "")
 
 
-@history.command()
+@history.command("culprits")
 @answers(facts.KnownCulprits, f"Print one object: `culprits` and `searches` ({page('history.md')}).")
 @click.option("-o", "--output", type=OUTPUT_FOLDER, help="A folder for that.")
 @click.pass_obj
-def culprits(places: Places, output: Path | None) -> Answered:
+def culprits_(places: Places, output: Path | None) -> Answered:
     """Show which commits made a case slower, as comparisons confirmed it, and what became of each since.
 
     With -o, `culprits.json` is put there: what `kernelgate step culprits` posts.
     """
+    from kernelgate.ci.history import culprits, nights
+
     with database.reading(places.existing) as connection:
-        found = confirmed.of_index(connection, nights.of_index(connection, Wanted()))
-    files = {output / "culprits.json": shown(found) + "\n"} if output else {}
-    return Answered(found, confirmed.text(found), files=files)
+        found = culprits.of_index(connection, nights.of_index(connection, Wanted()))
+    files: dict[Path, str] = {output / "culprits.json": shown(found) + "\n"} if output else {}
+    return Answered(found, culprits.text(found), files=files)
 
 
 @history.command()
@@ -245,6 +263,8 @@ def rebuild(places: Places, if_needed: bool) -> Answered:
 
     Exit codes: 0 done, 3 something in the store is damaged and was left out, which is named.
     """
+    from kernelgate.ci.history import keep
+
     if if_needed and database.is_there(places.index):
         return Answered("", "")
     lost = Said()
@@ -278,11 +298,14 @@ def verify(places: Places) -> Answered:
 
     Exit codes: 0 all is whole, 3 something is damaged or missing, which is named.
     """
+    from kernelgate.ci.history import keep
+    from kernelgate.ci.history.keep import Archive
+
     archive = Archive(places.store, _opened(places.index, partial(database.at, make=False)), places.rules)
     damaged = Said()
     files = keep.verify(archive, damaged)
     with database.reading(archive.database) as connection:
-        differs = str(keep.difference(archive.store, connection))
+        differs = str(index.difference(archive.store, connection))
     found = facts.VerifiedHistory(files, tuple(damaged), differs)
     text = f"{counted(files, 'file')} whole, {len(damaged)} damaged; the index {differs or 'holds all of them'}"
     return Answered(found, text, KernelgateError.exit_code if damaged or differs else 0)
@@ -304,6 +327,8 @@ def decide(places: Places, /, kind: facts.Decision, commit: str, **options: str)
     What was accepted is no longer an issue, and its old records need not keep their samples. It is said of all cases
     that the options leave.
     """
+    from kernelgate.ci.history import keep
+
     archive, sha = places.current, git.resolve(Path.cwd(), commit)
     with database.reading(archive.database) as connection:
         cases = measured.cases_at(connection, Wanted(options["card"], options["case"], options["gpu"]), sha)
@@ -323,6 +348,8 @@ def condense(places: Places, release: str | None) -> Answered:
 
     Exit codes: 0 done, 3 some records were left as they are, which are named.
     """
+    from kernelgate.ci.history import retention
+
     archive = places.current
     _, released = git.release(Path.cwd(), release) or ("", ())
     done = retention.condense(archive, frozenset(released), datetime.now(UTC))
@@ -352,6 +379,9 @@ def export(places: Places, as_json: bool) -> None:  # noqa: ARG001
 @click.pass_obj
 def site(places: Places, output: Path, release: str | None, uplot: Path | None) -> Answered:
     """Write the dashboard: pages to open from a folder or to publish. Other files in the folder are left alone."""
+    from kernelgate.ci.lab import session_entries
+    from kernelgate.ci.report import dashboard, dashboard_write
+
     library, rules = dashboard_write.chart_library(uplot), places.rules
     yardstick = git.release(Path.cwd(), release)
     with database.reading(places.existing) as connection:
@@ -370,6 +400,8 @@ def _bytes(path: Path) -> bytes:
 
 
 def _sessions_of_checkout() -> list[KeptSession]:
+    from kernelgate.ci.lab import session_entries
+
     return session_entries.of_checkout(git.root(Path.cwd()), os.environ.get("GITHUB_REPOSITORY", ""), progress.say)
 
 

@@ -20,6 +20,7 @@ from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.assemble import Trusted
 from kernelgate.ci.github.bisect import SearchKind
 from kernelgate.ci.github.client import GitHubError
+from kernelgate.ci.history import facts
 from kernelgate.ci.pipeline import measured, prior, trusted_rules
 from kernelgate.ci.policy.policy import Policy
 
@@ -35,7 +36,10 @@ def step() -> None:
 @click.option("--head-sha", help="The measured commit, if no pull request started the run, …")
 @click.option("--base-sha", help="… what it was compared with, …")
 @click.option("--pull-request", type=click.IntRange(min=1), help="… and the pull request that gets the report.")
-def fetch_(run_id: int, output: Path, head_sha: str | None, base_sha: str | None, pull_request: int | None) -> None:
+@click.option("--pairs", default="", help="Instead, all pairs of commits: what `kernelgate history next` put out.")
+def fetch_(
+    run_id: int, output: Path, head_sha: str | None, base_sha: str | None, pull_request: int | None, pairs: str
+) -> None:
     """Download what a workflow run left behind, as untrusted data.
 
     The pull request is found from the run's head commit through GitHub's API. Invalid artifacts are refused, and
@@ -45,7 +49,8 @@ def fetch_(run_id: int, output: Path, head_sha: str | None, base_sha: str | None
         raise UsageError("--base-sha and --pull-request belong to --head-sha, the commit that was measured")
     asked = Run(head_sha=head_sha, base_sha=base_sha, pull_request=pull_request) if head_sha else None
     step = Step()
-    info = fetch.fetch(client.connect(step), run_id, output, asked)
+    compared = facts.COMPARED.validate_json(pairs) if pairs else ()
+    info = fetch.fetch(client.connect(step), run_id, output, asked, pairs=compared)
     records = len(list(output.glob("*.run.json")))
     step.output(pull_request=str(info.run.pull_request or ""), head_sha=info.head_sha, records=str(records))
 

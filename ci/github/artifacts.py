@@ -13,7 +13,7 @@ import re
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,10 @@ from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import untrusted_artifact
 from kernelgate.ci.github.client import TIMEOUT_S, Bot, GitHubError, default_branch, merge_base, patiently
 from kernelgate.ci.github.untrusted_artifact import FAILURE, RECORD, UNREADABLE, FailureNote, RefusedError
+from kernelgate.ci.history.facts import ComparedPair
 
 PREFIX = "kernelgate-record-"
-_LABEL = re.compile(rf"{PREFIX}([a-z0-9][a-z0-9.-]{{0,30}})")
+_LABEL = re.compile(rf"{PREFIX}([a-z0-9][a-z0-9.-]{{0,33}})")
 MAX_ARTIFACTS = 16
 """Records of one run: as many GPU labels as any matrix has, and the build job's note."""
 MAX_ATTEMPTS = 4
@@ -87,8 +88,14 @@ def download(bot: Bot, one: Artifact, most: int) -> bytes:
 # The records of a measurement ----------------------------------------------------------------------------------------
 
 
-def take_in(bot: Bot, run: WorkflowRun, gpus: Collection[str], known: Run, into: Path) -> tuple[str, ...]:
-    """Writes what can be used into the folder; returns why the rest cannot. `gpus`: labels that jobs measured."""
+def take_in(
+    bot: Bot, run: WorkflowRun, gpus: Collection[str], known: Run, into: Path, pairs: Sequence[ComparedPair] = ()
+) -> tuple[str, ...]:
+    """Writes what can be used into the folder; returns why the rest cannot. `gpus`: labels that jobs measured. `pairs`:
+    what the run compared, where that is several pairs of commits."""
+    of_pairs = {
+        f"{one.gpu}{one.name}": {"gpu": one.gpu, "base_sha": one.base_sha, "head_sha": one.head_sha} for one in pairs
+    }
     refused: list[str] = []
     listed = listed_of(bot, run)
     if len(listed) >= MAX_LISTED:
@@ -97,7 +104,8 @@ def take_in(bot: Bot, run: WorkflowRun, gpus: Collection[str], known: Run, into:
         contents, broken = [], []
         for one in alike:
             try:
-                contents.append(_content(bot, one, label, known))
+                wanted = known.model_copy(update=of_pairs.get(label, {"gpu": label}))
+                contents.append(_content(bot, one, wanted))
             except RefusedError as error:
                 broken.append(str(error))
         newest = max((attempt for attempt, _, _ in contents), default=0)
@@ -142,12 +150,11 @@ def _records(
     return sorted((label, [found[label][0], *found[label][1:][1 - MAX_ATTEMPTS :]]) for label in wanted[:MAX_ARTIFACTS])
 
 
-def _content(bot: Bot, one: Artifact, label: str, known: Run) -> tuple[int, RunRecord | None, FailureNote | None]:
+def _content(bot: Bot, one: Artifact, known: Run) -> tuple[int, RunRecord | None, FailureNote | None]:
     """What an artifact holds, checked: the attempt, 0 where it does not say, record and note. Raises RefusedError."""
     name = f"artifact {one.name}"
     found = untrusted_artifact.members(download(bot, one, untrusted_artifact.MAX_ARCHIVE), name)
     bot.step.log(f"{name}: {', '.join(sorted(found)) or 'empty'}")
-    known = known.model_copy(update={"gpu": label})
     measured = untrusted_artifact.checked_record(found[RECORD], known, name) if found.get(RECORD) else None
     note = untrusted_artifact.checked_failure(found[FAILURE], name) if found.get(FAILURE) else None
     return (measured.run.run_attempt if measured else None) or (note.run_attempt if note else None) or 0, measured, note

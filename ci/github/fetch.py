@@ -27,6 +27,7 @@ from kernelgate.ci.github.check_run import KeptAcceptance
 from kernelgate.ci.github.client import Bot, patiently
 from kernelgate.ci.github.plan import GROUP, queued_labels, queued_pull
 from kernelgate.ci.github.upsert import shown_stamp
+from kernelgate.ci.history.facts import ComparedPair
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.gate import Acceptance, Label
 
@@ -155,12 +156,19 @@ def read_run_info(folder: Path) -> RunInfo:
         raise UsageError(f"{path} is not what `kernelgate step fetch` writes: {type(error).__name__}") from None
 
 
-def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None, acceptances: bool = True) -> RunInfo:
+def fetch(
+    bot: Bot,
+    run_id: int,
+    into: Path,
+    asked: Run | None = None,
+    acceptances: bool = True,
+    pairs: Sequence[ComparedPair] = (),
+) -> RunInfo:
     """Fills the folder `into` with `run-info.json`, `<label>.run.json` and `<label>.failure.json`.
 
-    `asked`: commits and pull request of a run that no pull request started, from whoever authorised it. `acceptances`:
-    those that stand are looked up, which takes a token that sees checks. Raises GitHubError where the API cannot be
-    used.
+    `asked`: commits and pull request of a run that no pull request started, from whoever authorised it; `pairs`: the
+    commits where it compared several. `acceptances`: those that stand are looked up, which takes a token that sees
+    checks. Raises GitHubError where the API cannot be used.
     """
     run = patiently("run", lambda: read_run(bot, run_id), bot)
     pull, why_none, shared = None, None, False
@@ -172,7 +180,7 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None, acceptanc
         known = _identity(bot, run, Run(head_sha=run.head_sha, pull_request=pull.number if pull else None))
         info = RunInfo(run=known, run_url=run.html_url, conclusion=run.conclusion, under_way=True, begun=True)
     else:
-        info = _ended(bot, run, pull, into, asked, acceptances)
+        info = _ended(bot, run, pull, into, asked, acceptances, pairs)
     fork = run.head_repository is None or run.head_repository.full_name != bot.repository.full_name
     more = {"fork": fork, "told": (run.id, run.run_attempt), "no_pull_request": why_none, "shared_head": shared}
     info = info.model_copy(update=more)
@@ -186,7 +194,13 @@ def _identity(bot: Bot, run: WorkflowRun, known: Run, **more: str) -> Run:
 
 
 def _ended(
-    bot: Bot, run: WorkflowRun, pull: PullRequest | None, into: Path, asked: Run | None, acceptances: bool
+    bot: Bot,
+    run: WorkflowRun,
+    pull: PullRequest | None,
+    into: Path,
+    asked: Run | None,
+    acceptances: bool,
+    pairs: Sequence[ComparedPair],
 ) -> RunInfo:
     """What is known of a run that ended; what it left behind goes into the folder."""
     run, jobs = _jobs(bot, run)
@@ -214,7 +228,7 @@ def _ended(
     changes_judges |= by_pull and (seen is None or seen.touches(JUDGES))
     known = _identity(bot, run, wanted, event=run.event)
     gpus = tuple(sorted({job.gpu for job in jobs if job.gpu is not None and job.conclusion != "skipped"}))
-    refused = artifacts.take_in(bot, run, gpus, known, into)
+    refused = artifacts.take_in(bot, run, gpus, known, into, pairs)
     under_way = asked is None and _is_under_way(run)
     if asked is None and run.conclusion == "cancelled":
         # A newer run of the same commit may have ended it, such as for another base.

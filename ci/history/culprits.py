@@ -7,10 +7,10 @@ searched first (`nights.narrowed`); a drift is told as such, and not searched: n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate
 from typing import Final, Literal
 
 import sqlalchemy as sa
@@ -23,10 +23,10 @@ from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, POINT, RECO
 from kernelgate.ci.history.entry import Entry
 from kernelgate.ci.history.facts import CaseName, Change, KnownCulprits, NightPlan
 from kernelgate.ci.history.levels import SMALLEST_PCT
-from kernelgate.ci.history.nights import CONFIRM_P, CaseChanges
+from kernelgate.ci.history.nights import CONFIRM_P, Bracket, CaseChanges
 from kernelgate.ci.history.store import Store
 from kernelgate.ci.judge import stats
-from kernelgate.ci.judge.prior import CHANGE_PCT
+from kernelgate.ci.judge.prior import CHANGE_PCT, KnownSpread
 from kernelgate.ci.judge.stats import POWER
 from kernelgate.ci.policy.policy import TO_DIRECT, Policy, RunnerGpu
 
@@ -41,16 +41,13 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges]) -> KnownCu
     line = {place: sha for sha, place in places.items()}
     groups: dict[tuple[str, str, str, str], list[facts.CulpritCase]] = {}
     searches = []
-    every = ((case, at, change) for case in found for at, change in enumerate(case.changes))
-    for one, at, change in every:
-        if change.change_pct <= 0 or not change.is_certain or one.may_become_drift(change):
-            continue
-        name, bracket = one.series, nights.narrowed(change, one.measured, one.known)
+    for one, change, bracket in _narrowed(found):
+        name = one.series
         good, bad = line.get(bracket.low, change.previous), line.get(bracket.high, change.commit)
         if bracket.pairs:
             searches.append(facts.CommitSearch(**vars(name), good=good, bad=bad, pairs=bracket.pairs))
             continue
-        state, by = _since(change, one.changes[at + 1 :])
+        state, by = _since(change, one.changes[one.changes.index(change) + 1 :])
         said = {"card": name.card, "case": name.case, "gpu": name.gpu, "why": change.why, "by": by}
         case = facts.CulpritCase(
             **{key: text[:LONGEST] for key, text in said.items()},
@@ -68,6 +65,13 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges]) -> KnownCu
         culprits.append(facts.Culprit.model_validate({**about, "cases": tuple(cases)}))
     culprits.sort(key=lambda one: places.get(one.commit, 0))
     return KnownCulprits(schema="kernelgate.culprits/1", culprits=tuple(culprits), searches=tuple(searches))
+
+
+def _narrowed(found: Sequence[CaseChanges]) -> Iterator[tuple[CaseChanges, Change, Bracket]]:
+    """What made these cases slower, for certain, and where it lies by now."""
+    for case, change in ((one, change) for one in found for change in one.changes):
+        if change.change_pct > 0 and change.is_certain and not case.may_become_drift(change):
+            yield case, change, nights.narrowed(change, case.measured, case.known)
 
 
 def _since(change: Change, later: Sequence[Change]) -> tuple[Literal["slower", "fixed", "accepted"], str]:
@@ -114,96 +118,144 @@ def text(told: KnownCulprits) -> str:
 
 # ---- what to compare tonight -----------------------------------------------------------------------------------------
 #
-# The pairs of commits that fit into the night's GPU-seconds on each kind of GPU, as commands whose records confirm or
-# refute what is suspected. A workflow's run takes one of them, the next run the next.
+# The pairs of commits that fit into the night's GPU-seconds on each kind of GPU: of suspicions, and of the next step of
+# each search. A workflow's run measures all of them, and the next run of the night plans anew from what they showed.
 
 NIGHT = timedelta(hours=12)
 NEAR = 3
-"""Pairs of a search, those that tell most, among which runs take turns."""
+"""Pairs of a search, those that tell most, of which it takes one that other searches take, too."""
+PAIRS = 15
+"""Of a workflow's run: as many records as the jobs that keep them take of one."""
+TURNS = 3
+"""One run in so many begins with another pair than the best one: a commit that cannot be built leaves no record."""
+SURELY = 3.0
+"""Standard errors between nothing, or all of a change, and half of it."""
 LOOKED_AT = 20
 """Records of a kind of GPU: those that people measured themselves have no label."""
 
-OUTPUTS = ("gpu", "target", "base_sha", "head_sha", "cases", "processes")
-"""Of the workflow's step."""
-
-PROCESS_SECONDS: Final = 10.0
-"""What a process takes of the GPU for a case of which the history knows no cost."""
+PROCESS_SECONDS: Final = 3.0
+"""What a process takes of the GPU for a case of which the history knows no cost: recorded ones take 0.3 to 6, half of
+them less than 1.6."""
 
 
 @dataclass(frozen=True)
-class Suspicion:
-    """A suspected change of one series, with what comparing its commits takes."""
+class WantedPair:
+    """Two commits that are to be compared in a case."""
 
     series: CaseName
-    change: Change
-    process_seconds: float
-    """GPU-seconds of one process of a comparison, for this case."""
-    spread_pct: float | None = None
-    """How far the case's processes are known to scatter; None where it is not known."""
-    waited: int = 0
-    """Nights that it has been waiting for its turn."""
+    previous: str
+    commit: str
+    gain: float
+    """Percent of change that it is likely to reveal, more with each night of waiting."""
+    processes: int
+    process_seconds: float = PROCESS_SECONDS
+    """GPU-seconds of one process of the comparison, for this case."""
 
 
-def planned(suspicions: Iterable[Suspicion], policy: Policy, spent: Mapping[str, float] | None = None) -> NightPlan:
-    """The most promising pairs that fit: by how much change each second is likely to reveal, and how long it waited.
-    `spent`: GPU-seconds of this night by kind of GPU; each has the whole of the policy's."""
-    groups: dict[tuple[str, str, str], list[Suspicion]] = {}
-    for one in suspicions:
-        if one.change.state == "suspected":
-            groups.setdefault((one.series.gpu, one.change.previous, one.change.commit), []).append(one)
-    by_worth = sorted(groups.items(), key=lambda item: _worth(item[1]), reverse=True)
+def planned(
+    wanted: Iterable[WantedPair], policy: Policy, spent: Mapping[str, float] | None = None, turn: int = 0
+) -> NightPlan:
+    """The pairs that fit, those first that reveal most in a second. `spent`: GPU-seconds of this night by kind of GPU;
+    each has the whole of the policy's. `turn`: by how many pairs it begins later."""
+    groups: dict[tuple[str, str, str], list[WantedPair]] = {}
+    for one in wanted:
+        groups.setdefault((one.series.gpu, one.previous, one.commit), []).append(one)
+    best = sorted(groups.items(), key=lambda item: _worth(item[1]), reverse=True)
+    first = turn % max(1, len(best))
     left: dict[str, float] = {}
     pairs, postponed = [], []
-    for (gpu, previous, commit), group in sorted(by_worth, key=lambda item: item[0][0]):
+    for (gpu, previous, commit), group in sorted((*best[first:], *best[:first]), key=lambda item: item[0][0]):
         budget = left.setdefault(gpu, policy.changes.gpu_seconds_a_night - (spent or {}).get(gpu, 0.0))
         seconds = sum(one.process_seconds for one in group)
         fitting = policy.processes.limit if seconds <= 0 else math.floor(budget / seconds)
-        processes = min(max(needed(one, policy) for one in group), fitting)
+        processes = min(max(one.processes for one in group), fitting)
         cases = tuple(one.series.written for one in group)
         if processes < policy.processes.minimum:
             postponed += [facts.PostponedCase(gpu, case, previous, commit) for case in cases]
             continue
         record = f"out/{previous[:12]}-{commit[:12]}.json"
         words = [word for name in cases for word in ("--case", name)] + ["--processes", str(processes), "-o", record]
-        measure = escape.shell("kernelgate", "bench", "--base", previous, "--head", commit, *words)
+        measure = escape.shell("kernelgate", "bench", "--base", previous, "--head", commit, "--same", *words)
         commands = measure, escape.shell("kernelgate", "history", "add", record)
         pairs.append(facts.PlannedPair(gpu, previous, commit, cases, processes, seconds * processes, commands))
         left[gpu] -= seconds * processes
     return NightPlan(tuple(pairs), tuple(postponed))
 
 
-def needed(suspicion: Suspicion, policy: Policy) -> int:
-    """Processes that show a change of the suspected size; the policy's limit where no fewer would."""
-    spread = max(suspicion.spread_pct or 0.0, CHANGE_PCT) / 100
-    size = abs(math.log1p(suspicion.change.change_pct / 100))
+def _worth(group: Sequence[WantedPair]) -> float:
+    """Percent of change that a second of the GPU is likely to reveal."""
+    return sum(one.gain for one in group) / max(sum(one.process_seconds for one in group), 1e-9)
+
+
+def needed(size_pct: float, spread_pct: float | None, policy: Policy) -> int:
+    """Processes that show a change of this size; the policy's limit where no fewer would. `spread_pct`: how far the
+    case's are known to scatter."""
+    spread, size = max(spread_pct or 0.0, CHANGE_PCT) / 100, abs(math.log1p(size_pct / 100))
     for processes in range(TO_DIRECT, policy.processes.limit):
         if spread / math.sqrt(processes) * stats.noncentrality(processes - 1, CONFIRM_P / 2, POWER) <= size:
             return processes
     return policy.processes.limit
 
 
-def _worth(group: Sequence[Suspicion]) -> float:
-    """Percent of change that a second of the GPU is likely to reveal, more with each night of waiting."""
-    gain = sum(one.change.chance * abs(one.change.change_pct) for one in group)
-    seconds = max(sum(one.process_seconds for one in group), 1e-9)
-    return gain / seconds * (1 + max(one.waited for one in group))
+def _to_halve(size_pct: float, known: KnownSpread | None, policy: Policy) -> int:
+    """Processes whose mean is mostly on the right side of half the change, by what is known of their scatter."""
+    if known is None:
+        return TO_DIRECT
+    errors = SURELY * max(known.spread_pct, CHANGE_PCT) / (size_pct / 2)
+    return min(max(math.ceil(errors**2), policy.processes.minimum), policy.processes.limit)
 
 
 def plan(
-    connection: sa.Connection, found: Sequence[CaseChanges], policy: Policy, since: datetime | None = None
+    connection: sa.Connection,
+    found: Sequence[CaseChanges],
+    policy: Policy,
+    line: Sequence[str] = (),
+    now: datetime | None = None,
 ) -> NightPlan:
-    """What may confirm or refute these changes. `since`: when the night began whose comparisons have cost already.
-    Commits that are not on the default branch cannot be built here."""
-    here = set(connection.execute(sa.select(COMMIT.c.sha).where(COMMIT.c.place.is_not(None))).scalars())
-    suspicions = []
+    """What is to be compared of these cases. `line`: the commits of the default branch by place, as the checkout has
+    them: the index knows measured ones alone. `now`: in a night whose comparisons have cost already."""
+    placed = connection.execute(sa.select(COMMIT.c.place, COMMIT.c.sha).where(COMMIT.c.place.is_not(None)))
+    shas = {row.place: row.sha for row in placed} | dict(enumerate(line))
+    run = int(now.timestamp() // 600) if now else 0
+    turn = run // TURNS if run % TURNS == 1 else 0
+    wanted = [
+        *_suspected(connection, found, set(shas.values()), policy),
+        *_next_steps(connection, found, shas, policy, turn),
+    ]
+    gpus = {one.series.gpu for one in wanted}
+    spent = {gpu: _spent(connection, gpu, now - NIGHT) for gpu in gpus} if now else None
+    return planned(wanted, policy, spent, turn)
+
+
+def _suspected(
+    connection: sa.Connection, found: Sequence[CaseChanges], here: Collection[str], policy: Policy
+) -> Iterator[WantedPair]:
+    """Both commits of each suspicion; those that are not on the default branch cannot be built here."""
     for case, change in ((one, change) for one in found for change in one.changes):
-        if change.state == "suspected" and {change.previous, change.commit} <= here:
+        if change.state == "suspected" and change.previous in here and change.commit in here:
             # It waits since the night on which it could be suspected first.
             waited = max(0, sum(place >= change.place for place in case.places) - NIGHTS)
+            gain = change.chance * abs(change.change_pct) * (1 + waited)
+            processes = needed(change.change_pct, case.spread_pct, policy)
             seconds = _process_seconds(connection, case.series)
-            suspicions.append(Suspicion(case.series, change, seconds, case.spread_pct, waited))
-    gpus = {one.series.gpu for one in suspicions}
-    return planned(suspicions, policy, {gpu: _spent(connection, gpu, since) for gpu in gpus} if since else None)
+            yield WantedPair(case.series, change.previous, change.commit, gain, processes, seconds)
+
+
+def _next_steps(
+    connection: sa.Connection, found: Sequence[CaseChanges], shas: Mapping[int, str], policy: Policy, turn: int
+) -> Iterator[WantedPair]:
+    """The pair of each search that tells most, or of those near it the one that most searches have."""
+    searches = [
+        (case, change, [(case.series.gpu, *pair) for pair in bracket.pairs[:NEAR] if {*pair} <= shas.keys()])
+        for case, change, bracket in _narrowed(found)
+    ]
+    searched = Counter(pair for *_, pairs in searches for pair in pairs)
+    for case, change, pairs in searches:
+        if pairs:
+            _, old, new = pairs[turn % len(pairs)] if turn else max(pairs, key=searched.__getitem__)
+            processes = _to_halve(change.change_pct, case.known, policy)
+            seconds = _process_seconds(connection, case.series)
+            yield WantedPair(case.series, shas[old], shas[new], change.change_pct, processes, seconds)
 
 
 def _process_seconds(connection: sa.Connection, case: CaseName) -> float:
@@ -234,50 +286,26 @@ def plan_text(plan: NightPlan, policy: Policy) -> str:
         lines.append(f"# on {escape.visible(gpu or 'a GPU without a name')}: about {seconds} GPU-seconds")
         lines += [command for pair in pairs for command in pair.commands]
         if postponed := sum(one.gpu == gpu for one in plan.postponed):
-            lines.append(f"# another night: {formatting.counted(postponed, 'suspicion')}")
-    return "\n".join(lines) or "# nothing is suspected"
+            lines.append(f"# another night: {formatting.counted(postponed, 'comparison')}")
+    return "\n".join(lines) or "# nothing is to be compared"
 
 
-# ---- one pair for a workflow's run -----------------------------------------------------------------------------------
-
-
-def next_pair(
-    connection: sa.Connection,
-    kept: Store,
-    found: Sequence[CaseChanges],
-    policy: Policy,
-    now: datetime,
-    line: Sequence[str],
-) -> dict[str, str]:
-    """A suspicion, or the next step towards the commit of a confirmed change, as later steps read it. `gpu` is empty
-    where there is nothing of both, or nothing fits into what is left of the night. `line`: the commits of the default
-    branch by place, as the checkout has them: the index knows measured ones alone."""
-    since, turn = now - NIGHT, int(now.timestamp() // 600)
-    wanted = [
-        (pair.gpu, pair.previous, pair.commit, pair.cases, pair.processes)
-        for pair in plan(connection, found, policy, since).pairs
-    ]
-    near: dict[tuple[str, int, int], list[CaseName]] = {}
-    chosen, searches = [], of_index(connection, found).searches
-    for one in searches:
-        keys = [(one.gpu, *places) for places in one.pairs[:NEAR] if places[1] < len(line)]
-        for key in keys:
-            near.setdefault(key, []).append(CaseName(one.repository, one.card, one.case, one.gpu))
-        if keys:
-            chosen.append(keys[turn // (len(wanted) + len(searches)) % len(keys)])
-    searched = {key: near[key] for key in chosen}  # in all cases that it tells much of
-    for (gpu, old, new), cases in sorted(searched.items(), key=lambda item: -len(item[1])):
-        left = policy.changes.gpu_seconds_a_night - _spent(connection, gpu, since)
-        seconds = accumulate(TO_DIRECT * _process_seconds(connection, case) for case in cases)
-        fitting = tuple(case.written for case, taken in zip(cases, seconds, strict=True) if taken <= left)
-        wanted += [(gpu, line[old], line[new], fitting, TO_DIRECT)] if fitting else []
-    # A commit that cannot be built is passed by: the runs of a night take turns.
-    first = turn % max(1, len(wanted))
-    for gpu, base, head, written, processes in (*wanted[first:], *wanted[:first]):
-        if (runner := _runner(connection, kept, gpu, policy)) is not None:
-            what = runner.label, runner.target, base, head, " ".join(written), str(processes)
-            return dict(zip(OUTPUTS, what, strict=True))
-    return dict.fromkeys(OUTPUTS, "")
+def of_run(connection: sa.Connection, kept: Store, plan: NightPlan, policy: Policy) -> tuple[facts.ComparedPair, ...]:
+    """What a workflow's run measures of the plan: where some runner has the kind of GPU."""
+    runners = {gpu: _runner(connection, kept, gpu, policy) for gpu in {pair.gpu for pair in plan.pairs}}
+    chosen = [(pair, runner) for pair in plan.pairs if (runner := runners[pair.gpu]) is not None][:PAIRS]
+    return tuple(
+        facts.ComparedPair(
+            name=f"-{number}",
+            gpu=runner.label,
+            target=runner.target,
+            base_sha=pair.previous,
+            head_sha=pair.commit,
+            cases=" ".join(pair.cases),
+            processes=str(pair.processes),
+        )
+        for number, (pair, runner) in enumerate(chosen, 1)
+    )
 
 
 def _runner(connection: sa.Connection, kept: Store, gpu: str, policy: Policy) -> RunnerGpu | None:

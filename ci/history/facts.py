@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, PlainSerializer
+from pydantic import ConfigDict, Field, PlainSerializer, TypeAdapter
 
 from kernelgate.bench.record import Model
 from kernelgate.ci.document.formatting import LARGEST_LOG, as_percent, signed
 from kernelgate.ci.history.entry import ComparisonEntry, PointEntry
 
+INDEX_FILE = "index.sqlite"
+"""In a store that is a folder."""
 Interval = tuple[float, float]
 """95%, in percent of time."""
 FlatRow = dict[str, str | int | float | bool | None]
@@ -168,9 +170,26 @@ class PlannedPair:
     """That measure it, and tell the history."""
 
 
+class ComparedPair(Model):
+    """What a run of confirm.yml compares, as its steps read it."""
+
+    name: str
+    """What the names of its artifacts end with."""
+    gpu: str
+    """The runners' label."""
+    target: str
+    base_sha: Sha
+    head_sha: Sha
+    cases: str
+    processes: str
+
+
+COMPARED = TypeAdapter(tuple[ComparedPair, ...])
+
+
 @dataclass(frozen=True)
 class PostponedCase:
-    """There was no time for this suspicion; it comes again with one night more of waiting."""
+    """There was no time for this comparison; a suspicion comes again with one night more of waiting."""
 
     gpu: str
     case: str

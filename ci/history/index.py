@@ -8,14 +8,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from kernelgate.bench.core.errors import one_line
+from kernelgate.ci.history import store
 from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES, SESSION
 from kernelgate.ci.history.entry import Entry, SeriesEvent, moment
+from kernelgate.ci.history.store import Kind, Store
 
+INDEXED: Final[tuple[Kind, ...]] = ("records", "condensed", "events")
+"""Kinds of the store of which the index knows each file."""
 BATCH = 500
 """Values of one query: SQLite takes 32,766 of them, 999 of old."""
 
@@ -88,6 +93,31 @@ def add_event(connection: sa.Connection, name: str, event: SeriesEvent) -> None:
 def insert(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
     if rows:
         connection.execute(sa.insert(table), list(rows))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Between the store, which is the truth, and its index: names of files."""
+
+    unindexed: Mapping[Kind, set[str]]
+    lost: set[str]
+    """Measurements that the index has, and the store neither as they were nor condensed."""
+
+    def __str__(self) -> str:
+        lacks = sum(map(len, self.unindexed.values()))
+        words = [f"lacks {lacks} that the store has"] if lacks else []
+        words += [f"has {len(self.lost)} that the store lacks"] if self.lost else []
+        return " and ".join(words)
+
+
+def difference(kept: Store, connection: sa.Connection) -> Difference:
+    rows = connection.execute(sa.select(RECORD.c.name, RECORD.c.condensed)).all()
+    condensed = {row.condensed for row in rows} - {None}
+    known = {"records": {row.name for row in rows}, "condensed": condensed}
+    known["events"] = set(connection.execute(sa.select(EVENT.c.name)).scalars())
+    held = {kind: set(store.names(kept, kind)) for kind in INDEXED}
+    lost = {row.name for row in rows if row.name not in held["records"] and row.condensed not in held["condensed"]}
+    return Difference({kind: held[kind] - known[kind] for kind in INDEXED}, lost)
 
 
 # ---- the parts of an entry -------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
 
 import sqlalchemy as sa
 
@@ -18,14 +17,12 @@ from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, RecordError, one_line
 from kernelgate.bench.record import Model
 from kernelgate.ci.history import database, entry, index, judging, series, store
-from kernelgate.ci.history.database import EVENT, RECORD, SESSION, Database
+from kernelgate.ci.history.database import RECORD, SESSION, Database
 from kernelgate.ci.history.entry import CondensedRecord, Entry, KeptSession, SeriesEvent, StoreFile
 from kernelgate.ci.history.store import Kind, Store
 from kernelgate.ci.policy.policy import Policy
 
 Say = Callable[[str], None]
-INDEXED: Final[tuple[Kind, ...]] = ("records", "condensed", "events")
-"""Kinds of the store of which the index knows each file."""
 
 
 @dataclass(frozen=True)
@@ -78,35 +75,10 @@ def add_event(archive: Archive, event: SeriesEvent) -> None:
         index.add_event(connection, name, event)
 
 
-@dataclass(frozen=True)
-class Difference:
-    """Between the store, which is the truth, and its index: names of files."""
-
-    unindexed: Mapping[Kind, set[str]]
-    lost: set[str]
-    """Measurements that the index has, and the store neither as they were nor condensed."""
-
-    def __str__(self) -> str:
-        lacks = sum(map(len, self.unindexed.values()))
-        words = [f"lacks {lacks} that the store has"] if lacks else []
-        words += [f"has {len(self.lost)} that the store lacks"] if self.lost else []
-        return " and ".join(words)
-
-
-def difference(kept: Store, connection: sa.Connection) -> Difference:
-    rows = connection.execute(sa.select(RECORD.c.name, RECORD.c.condensed)).all()
-    condensed = {row.condensed for row in rows} - {None}
-    known = {"records": {row.name for row in rows}, "condensed": condensed}
-    known["events"] = set(connection.execute(sa.select(EVENT.c.name)).scalars())
-    held = {kind: set(store.names(kept, kind)) for kind in INDEXED}
-    lost = {row.name for row in rows if row.name not in held["records"] and row.condensed not in held["condensed"]}
-    return Difference({kind: held[kind] - known[kind] for kind in INDEXED}, lost)
-
-
 def catch_up(archive: Archive, say: Say) -> None:
     """Brings into the index what only the store has, as after a process that was killed, or an index that is gone."""
     with database.reading(archive.database) as connection:
-        found = difference(archive.store, connection)
+        found = index.difference(archive.store, connection)
         is_new = connection.execute(sa.select(RECORD.c.id).limit(1)).first() is None
     if str(found):
         say(f"the index {archive.database.name} {found}: it gets what it lacks, `history rebuild` makes it anew")
@@ -138,7 +110,9 @@ def rebuild(archive: Archive, say: Say, here: Iterable[KeptSession] = ()) -> int
             checked.add(name)
     with database.writing(archive.database) as connection:
         index.clear(connection)
-        count = _fill(archive, connection, {kind: store.names(archive.store, kind) for kind in INDEXED}, say, checked)
+        count = _fill(
+            archive, connection, {kind: store.names(archive.store, kind) for kind in index.INDEXED}, say, checked
+        )
         kept = sorted((one for _, one in _read(archive, "sessions", KeptSession, say)), key=lambda one: len(one.log))
         newest = _newest([*kept, *here]).values()
         index.insert(connection, SESSION, [one.model_dump(exclude={"schema_"}) for one in newest])

@@ -20,6 +20,8 @@ import numpy as np
 import sqlalchemy as sa
 
 from kernelgate.bench.record import Device
+from kernelgate.ci.bisect import posterior
+from kernelgate.ci.bisect.posterior import CHANCE, CommitTime, Search
 from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.document.model import Code, Line, table
@@ -31,7 +33,7 @@ from kernelgate.ci.history.levels import SMALLEST_PCT
 from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.judge import prior
 from kernelgate.ci.judge.prior import KnownSpread
-from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Pooled
+from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Array, Pooled
 
 LEAST_TIMES = 4
 """Fewer do not show how far they scatter."""
@@ -261,6 +263,12 @@ class PairMeasured:
     processes: int
     """At least 2."""
 
+    @property
+    def effects(self) -> Array:
+        """Of processes with this mean and standard deviation; equally precise ones tell nothing more."""
+        shape = np.linspace(-1.0, 1.0, self.processes)
+        return np.asarray(self.effect + self.spread * shape / np.std(shape, ddof=1))
+
 
 def settled(change: Change, measured: Sequence[PairMeasured], known: KnownSpread | None = None) -> Change:
     """The change as all comparisons leave it: confirmed, refuted, or still suspected. `measured`: all comparisons of
@@ -343,9 +351,7 @@ def _length(pair: PairMeasured) -> int:
 
 def together(measured: Sequence[PairMeasured], known: KnownSpread | None = None) -> Pooled:
     """All processes of all comparisons, as the judge combines them; no more certain than the judge said of any part."""
-    # Of processes with this mean and standard deviation, equally precise ones tell nothing more.
-    shapes = [(one, np.linspace(-1.0, 1.0, one.processes)) for one in measured]
-    values = np.concatenate([one.effect + one.spread * shape / np.std(shape, ddof=1) for one, shape in shapes])
+    values = np.concatenate([one.effects for one in measured])
     # What rounds add is part of the spread that is seen.
     before = prior.prior(prior.CHANGE_PCT, known)
     found = prior.fit(values, np.zeros(len(values)), before).pooled(before.share, math.inf)
@@ -355,10 +361,11 @@ def together(measured: Sequence[PairMeasured], known: KnownSpread | None = None)
 
 # ---- among several commits -------------------------------------------------------------------------------------------
 #
-# Each comparison of two commits of the range shows more than half of the change, or less, and so that the commit which
-# made most of it is among those between the two, or not. What is left in the end is compared by itself: of a change
-# that came little by little some commit is in the middle, and made no more of it than others. `kernelgate bisect`
-# searches in one go, on a machine at hand; this is for workflows, a pair of commits at a time.
+# What all comparisons of two commits of the range tell together, weighed as `kernelgate bisect` does what it measures.
+# This is for workflows, which compare pairs. The commit that is found is in the end compared with the one before it.
+
+MOST_COMPARISONS = 24
+"""A search that needs more ends with the whole range."""
 
 
 @dataclass(frozen=True)
@@ -376,59 +383,26 @@ class Bracket:
 def narrowed(change: Change, measured: Sequence[PairMeasured], known: KnownSpread | None = None) -> Bracket:
     """What all comparisons of the case tell of where the change was made."""
     first, last = change.previous_place, change.place
-    if change.kind == "drift":
+    if change.kind == "drift" or last - first <= 1:
+        return Bracket(first, last, gradual=change.kind == "drift")
+    inside = [one for one in measured if first <= one.base_place < one.head_place <= last]
+    reads = tuple(
+        {one.base_place - first: CommitTime(0.0, 0.0), one.head_place - first: CommitTime(float(value), 0.0)}
+        for one in inside
+        for value in one.effects
+    )
+    spread_pct = known.spread_pct if known else 100 * median(one.spread for one in inside)
+    found = posterior.of(Search(last - first, reads, spread_pct=max(spread_pct, prior.CHANGE_PCT)))
+    if found.several >= CHANCE:
         return Bracket(first, last, gradual=True)
-    asked: dict[tuple[int, int], list[PairMeasured]] = {}
-    for one in measured:
-        if first <= one.base_place < one.head_place <= last:
-            asked.setdefault((one.base_place, one.head_place), []).append(one)
-    left, shown, open_ = set(range(first + 1, last + 1)), {(first, last)}, set[tuple[int, int]]()
-    for pair, own in asked.items():
-        shows, between = _shows(change, own, known), set(range(pair[0] + 1, pair[1] + 1))
-        if shows:
-            shown.add(pair)
-            left &= between
-        elif shows is False and pair != (first, last):
-            left -= between
-        elif len(own) >= LOOKS:
-            open_.add(pair)
-            if _shows_part(change, own, known):
-                left.clear()
-    if not left:
-        return Bracket(first, last, gradual=True)
-    low, high = min(left) - 1, max(left)
-    # Where so many places tell nothing, a change that is so small beside its noise, or gradual, shows at no other.
-    places = _halves(low, high) if len(open_) < LOOKS else ()
-    pairs = tuple(pair for place in places if (pair := (first, place)) not in open_)
-    if pairs or (low, high) in shown:
-        return Bracket(low, high, pairs)
-    return Bracket(first, last) if (low, high) in open_ else Bracket(low, high, ((low, high),))
-
-
-def _halves(low: int, high: int) -> Iterator[int]:
-    """All places between the two: the one in the middle, then those in the middle of each half, and so on."""
-    ranges = [(low, high)]
-    for begin, end in ranges:
-        middle = (begin + end) // 2
-        if middle > begin:
-            yield middle
-            ranges += [(begin, middle), (middle, end)]
-
-
-def _shows(change: Change, own: Sequence[PairMeasured], known: KnownSpread | None) -> bool | None:
-    """Whether these hold most of the change; None where that is not certain."""
-    low, high, whole = _held(change, own, known)
-    return True if low > whole / 2 else False if high < whole / 2 else None
-
-
-def _shows_part(change: Change, own: Sequence[PairMeasured], known: KnownSpread | None) -> bool:
-    """Whether these are certain to hold some of the change, and not all of it."""
-    low, high, whole = _held(change, own, known)
-    return low > 0 and high < whole
-
-
-def _held(change: Change, own: Sequence[PairMeasured], known: KnownSpread | None) -> tuple[float, float, float]:
-    """What these hold of the change, at least and at most, and all of it: log ratios in its direction."""
-    pooled, whole = together(own, known), math.log1p(change.change_pct / 100)
-    along, reach = math.copysign(1.0, whole) * pooled.change, pooled.half_width(CONFIRM_P)
-    return along - reach, along + reach, abs(whole)
+    chances = np.cumsum(found.culprit) / max(1 - found.several, 1e-300)
+    commit = first + int(np.argmax(found.culprit))
+    if found.culprit[commit - first] >= CHANCE * (1 - found.several):
+        ends = commit - 1, commit
+        is_compared = any((one.base_place, one.head_place) == ends for one in inside)
+        return Bracket(*ends, () if is_compared else (ends,))
+    if len(inside) >= MOST_COMPARISONS:
+        return Bracket(first, last)
+    low, high = (first + int(np.searchsorted(chances, share)) for share in ((1 - CHANCE) / 2, (1 + CHANCE) / 2))
+    splits = sorted(range(1, last - first), key=lambda at: abs(chances[at] - chances[-1] / 2))
+    return Bracket(max(first, low - 1), min(high, last), tuple((first, first + at) for at in splits))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from kernelgate.bench.core.errors import KernelgateError, first_line
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document.escape import is_address
+from kernelgate.ci.history.facts import INDEX_FILE
 from kernelgate.ci.judge.prior import NO_HISTORY, History, Past, no_past
 from kernelgate.ci.report.gpu import CaseNights, NightsByCase, no_nights
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 DATABASE, STORE = "KERNELGATE_HISTORY_DATABASE", "KERNELGATE_HISTORY_STORE"
 SITE = "KERNELGATE_DASHBOARD"
-INDEX = "index.sqlite"
-"""The index of a store that is a folder."""
 
 
 def past(say: Callable[[str], None]) -> Past:
@@ -65,7 +64,7 @@ def index() -> str | None:
     store, database = os.environ.get(STORE), os.environ.get(DATABASE)
     if database or not store or "://" in store:
         return database or None
-    return str(Path(store) / INDEX)
+    return str(Path(store) / INDEX_FILE)
 
 
 def lacks(error: ModuleNotFoundError) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from benchmarks.history import bisecting, detection, series
+from benchmarks.history import bisecting, detection, searching, series
 from benchmarks.history.series import SeriesLabel
 from kernelgate.ci.history import changes
 
@@ -53,3 +53,11 @@ def test_a_bisection_names_the_right_commit(scene: bisecting.Scene) -> None:
     assert sum(right for right, _, _ in made) >= 39, "99% of many, in docs/bisect.md"
     assert [now.culprits for right, now, _ in made if now.kind == "found" and not right] == []
     assert np.mean([rounds for _, _, rounds in made]) <= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("apart", [True, False], ids=["apart", "in one range"])
+def test_seventeen_searches_at_once_end_within_two_nights(apart: bool) -> None:
+    nights, spent = searching.searched(apart, seed=0)
+    assert nights <= 2
+    assert max(spent) <= searching.POLICY.changes.gpu_seconds_a_night

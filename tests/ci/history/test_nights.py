@@ -12,10 +12,10 @@ import pytest
 
 from kernelgate.bench.record import Cost, Run
 from kernelgate.ci.history import culprits, index, nights, store
-from kernelgate.ci.history.culprits import Suspicion
+from kernelgate.ci.history.culprits import WantedPair
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry, SeriesEvent
-from kernelgate.ci.history.facts import CaseName, Change, KnownCulprits, NightPlan
+from kernelgate.ci.history.facts import CaseName, ComparedPair, KnownCulprits, NightPlan
 from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.history.store import Store
@@ -295,9 +295,8 @@ def test_a_drift_is_told_as_one_and_not_searched(index_at: Database) -> None:
 # ---- Which comparisons a night is to make, as commands and for a workflow's run, within what is left of the night ----
 
 POLICY = Policy()
-CHANGE = Change("step", "aaaaaaa", 10, "bbbbbbb", 13, "e", 1.0, (0.8, 1.2))
-ONE = Suspicion(CaseName("", "attention", "M=512", "H200"), CHANGE, process_seconds=10.0)
-LARGE = Suspicion(replace(ONE.series, case="large"), replace(CHANGE, previous="c", commit="d", change_pct=-4.0), 10.0)
+ONE = WantedPair(CaseName("", "attention", "M=512", "H200"), "aaaaaaa", "bbbbbbb", 1.0, 5, process_seconds=10.0)
+LARGE = replace(ONE, series=replace(ONE.series, case="large"), previous="c", commit="d", gain=4.0)
 
 
 def with_budget(seconds: float) -> Policy:
@@ -305,31 +304,25 @@ def with_budget(seconds: float) -> Policy:
 
 
 def test_cases_of_the_same_two_commits_share_processes_on_each_kind_of_gpu() -> None:
-    other = replace(ONE, series=replace(ONE.series, case="M=1024"))
+    other = replace(ONE, series=replace(ONE.series, case="M=1024"), processes=4)
     elsewhere = replace(ONE, series=replace(ONE.series, gpu="A100"))
     first, second = culprits.planned([ONE, other, elsewhere], POLICY).pairs
     assert (first.gpu, first.cases) == ("A100", ("attention/M=512",))
     assert (second.previous, second.commit) == ("aaaaaaa", "bbbbbbb")
     assert (second.gpu, second.cases) == ("H200", ("attention/M=512", "attention/M=1024"))
-    assert second.gpu_seconds == 20.0 * second.processes
+    assert (second.processes, second.gpu_seconds) == (5, 100.0)
 
 
-def test_the_budget_holds_and_the_larger_change_comes_first_unless_one_waited_long() -> None:
-    plan = culprits.planned([ONE, LARGE], with_budget(50.0))
+def test_the_budget_holds_and_what_reveals_most_comes_first_but_for_every_third_run() -> None:
+    plan = culprits.planned([ONE, LARGE], with_budget(60.0))
     assert [pair.cases for pair in plan.pairs] == [("attention/large",)]
-    assert plan.pairs[0].gpu_seconds <= 50.0
     assert [one.case for one in plan.postponed] == ["attention/M=512"]
-    [waited] = culprits.planned([replace(ONE, waited=9), LARGE], with_budget(50.0)).pairs
-    assert waited.cases == ("attention/M=512",)
-
-
-def test_a_pair_that_is_too_long_gets_fewer_processes_or_is_postponed() -> None:
-    [pair] = culprits.planned([ONE], with_budget(25.0)).pairs
-    assert pair.processes == POLICY.processes.minimum
-    for budget in (19.0, 0.0):
-        plan = culprits.planned([ONE], with_budget(budget))
-        assert (plan.pairs, len(plan.postponed)) == ((), 1)
-        assert "another night: 1 suspicion" in culprits.plan_text(plan, with_budget(budget))
+    assert "another night: 1 comparison" in culprits.plan_text(plan, with_budget(60.0))
+    [first] = culprits.planned([ONE, LARGE], with_budget(60.0), turn=1).pairs
+    assert first.cases == ("attention/M=512",)
+    [fewer] = culprits.planned([ONE], with_budget(25.0)).pairs
+    assert fewer.processes == POLICY.processes.minimum
+    assert culprits.planned([ONE], with_budget(19.0)).pairs == ()
 
 
 def planned(index_at: Database) -> NightPlan:
@@ -369,32 +362,30 @@ def labelled(index_at: Database, kept: Store, gpu: str = "l4", day: int = 19) ->
     store.write(kept, "judgements", f"{made.name}-{made.rules}", made.model_dump_json(by_alias=True).encode())
 
 
-def spent(index_at: Database, name: str, run: Run, seconds: float = 590.0) -> None:
+def spent(index_at: Database, name: str, run: Run, seconds: float = 598.0) -> None:
     put(index_at, an_entry(name, run=run, cases=(), costs=(Cost(phase="calls", gpu_seconds=seconds),)))
 
 
-def chosen(index_at: Database, kept: Store, now: datetime = TONIGHT[0]) -> dict[str, str]:
-    return read(index_at, culprits.next_pair, kept, read(index_at, nights.of_index, Wanted()), POLICY, now, TONIGHT[1])
+def chosen(index_at: Database, kept: Store, now: datetime = TONIGHT[0]) -> list[ComparedPair]:
+    plan = read(index_at, culprits.plan, read(index_at, nights.of_index, Wanted()), POLICY, TONIGHT[1], now)
+    return list(read(index_at, culprits.of_run, kept, plan, POLICY))
 
 
-def test_the_pair_and_its_runners(index_at: Database, kept: Store) -> None:
+def test_a_run_compares_all_pairs_that_a_runner_can(index_at: Database, kept: Store) -> None:
     labelled(index_at, kept)
     put(index_at, an_entry("a pull request's"))
-    assert set(chosen(index_at, kept).values()) == {""}, "nothing is suspected"
-    suspect(index_at, "one")
-    told = chosen(index_at, kept)
-    assert (told["gpu"], told["target"], told["cases"]) == ("l4", "8.9", "norm/one")
-    assert (told["base_sha"], told["head_sha"]) == (sha(STEP - 1), sha(STEP))
-    labelled(index_at, kept, "a100", 20)
-    assert set(chosen(index_at, kept).values()) == {""}, "no runner has that GPU"
-
-
-def test_a_suspicion_whose_commits_cannot_be_built_holds_up_no_other(index_at: Database, kept: Store) -> None:
+    assert chosen(index_at, kept) == [], "nothing is suspected"
     nightly(index_at, "one")
     nightly(index_at, "two", at=BACK)
-    labelled(index_at, kept)
-    runs = [chosen(index_at, kept, TONIGHT[0] + timedelta(minutes=10 * run)) for run in range(2)]
-    assert {(run["base_sha"], run["head_sha"]) for run in runs} == {(sha(at - 1), sha(at)) for at in (STEP, BACK)}
+    first, second = chosen(index_at, kept)
+    assert (first.name, first.gpu, first.target, first.cases) == ("-1", "l4", "8.9", "norm/one")
+    assert [(pair.base_sha, pair.head_sha) for pair in (first, second)] == [
+        (sha(at - 1), sha(at)) for at in (STEP, BACK)
+    ]
+    runs = [chosen(index_at, kept, TONIGHT[0] + timedelta(minutes=10 * run)) for run in range(6)]
+    assert {pairs[0].cases for pairs in runs} == {"norm/one", "norm/two"}, "the best may be impossible to build"
+    labelled(index_at, kept, "a100", 20)
+    assert chosen(index_at, kept) == [], "no runner has that GPU"
 
 
 def test_what_the_night_has_spent_is_gone(index_at: Database, kept: Store) -> None:
@@ -403,39 +394,23 @@ def test_what_the_night_has_spent_is_gone(index_at: Database, kept: Store) -> No
     labelled(index_at, kept)
     spent(index_at, "yesterday", COMPARED.model_copy(update={"created_at": "2026-08-19T05:00:00Z"}))
     spent(index_at, "baseline", COMPARED.model_copy(update={"base_sha": None}))
-    assert chosen(index_at, kept)["gpu"] == "l4"
+    assert len(chosen(index_at, kept)) == 1
     spent(index_at, "tonight", COMPARED)
-    assert chosen(index_at, kept)["gpu"] == ""
+    assert chosen(index_at, kept) == []
 
 
-def test_a_confirmed_change_among_several_commits_is_searched_by_halves(index_at: Database, kept: Store) -> None:
-    """Between two measured commits, of which the index knows none; its cases share a run as far as the night allows."""
-    measured = [number for number in range(NIGHTS) if not STEP - 5 < number < STEP]
-    pair = a_pair(STEP - 5, STEP, 2.0)
-    both = pair.model_copy(update={"cases": (*pair.cases, pair.cases[0].model_copy(update={"case": "two"}))})
-    found(index_at, *(a_night(at, stepped(at), case=case) for at in measured for case in ("one", "two")), both)
-    assert chosen(index_at, kept)["gpu"] == ""
-    labelled(index_at, kept)
-    told = chosen(index_at, kept)
-    assert (told["gpu"], told["base_sha"], told["cases"]) == ("l4", sha(STEP - 5), "norm/one norm/two")
-    assert told["head_sha"] in {sha(STEP - back) for back in (2, 3, 4)}
-    spent(index_at, "tonight", COMPARED, 550.0)
-    assert chosen(index_at, kept)["cases"] == "norm/one"
-    spent(index_at, "and more", COMPARED)
-    assert chosen(index_at, kept)["gpu"] == ""
-
-
-def test_searches_of_different_brackets_share_a_pair_that_halves_both(index_at: Database, kept: Store) -> None:
+def test_searches_share_a_pair_that_tells_much_of_each(index_at: Database, kept: Store) -> None:
+    """Of eight commits and of four, between two that were measured; the index knows none between them."""
     measured = [number for number in range(NIGHTS) if not STEP - 9 < number < STEP]
     pair, half = a_pair(STEP - 9, STEP, 2.0), a_pair(STEP - 9, STEP - 5, 2.0)
     two = [one.cases[0].model_copy(update={"case": "two"}) for one in (pair, half)]
     both = pair.model_copy(update={"cases": (*pair.cases, two[0])})
     ended = half.model_copy(update={"cases": (two[1],)})
-    found(index_at, *(a_night(at, stepped(at), case=case) for at in measured for case in ("one", "two")), both, ended)
+    found(index_at, *(a_night(at, stepped(at), case=case) for at in measured for case in ("one", "two")), both)
     labelled(index_at, kept)
-    cases = {}
-    for run in range(12):
-        told = chosen(index_at, kept, TONIGHT[0] + timedelta(minutes=10 * run))
-        cases[told["head_sha"]] = told["cases"]
-    assert cases[sha(STEP - 7)] == "norm/one norm/two", "the middle for one, a quarter for the other"
-    assert "norm/one" in cases.values(), "what lies outside of the other's bracket"
+    [one] = chosen(index_at, kept)
+    assert (one.base_sha, one.cases, one.processes) == (sha(STEP - 9), "norm/one norm/two", "2")
+    assert one.head_sha in {sha(STEP - back) for back in (4, 5)}
+    found(index_at, ended)
+    heads = {pair.head_sha: pair.cases for pair in chosen(index_at, kept)}
+    assert heads.keys() <= {sha(STEP - back) for back in range(3, 9)}, heads
