@@ -12,6 +12,7 @@ from kernelgate.ci.github import untrusted_artifact
 from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.github.fetch import RunInfo, fetch, read_run_info
 from kernelgate.ci.github.upsert import Stamp, state_line
+from kernelgate.ci.history.facts import ComparedPair
 from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 from tests.fakes.github_server import Json, Pull
@@ -70,6 +71,21 @@ def test_who_authorised_a_run_says_which_base(desk: Desk, tmp_path: Path, pull: 
     assert (info.run.base_sha, info.refused, files) == (BASE_SHA, (), ["l4.run.json"])
     info, _ = taken(desk, tmp_path, run, asked.model_copy(update={"base_sha": "d" * 40}))
     assert "another base commit" in info.refused[0]
+
+
+def test_each_pair_of_a_run_has_its_own_commits(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+    run = desk.github.add_run(event="schedule", head_sha="c" * 40)
+    for name in ("-1", "-2"):
+        desk.github.add_artifact(run, NAME + name, RECORD)
+    facts = {"gpu": "l4", "target": "8.9", "head_sha": HEAD_SHA, "cases": "norm/one", "processes": "4"}
+    bases = {"-1": BASE_SHA, "-2": "d" * 40}
+    pairs = [ComparedPair(name=name, base_sha=base, **facts) for name, base in bases.items()]
+    asked = record.Run(head_sha="c" * 40, pull_request=pull.number)
+    info = fetch(desk.bot, run["id"], tmp_path, asked, pairs=pairs)
+    assert [path.name for path in tmp_path.glob("*.run.json")] == ["l4-1.run.json"]
+    [refused] = info.refused
+    assert "kernelgate-record-l4-2" in refused
+    assert "another base commit" in refused
 
 
 def measured_run(desk: Desk, pull: Pull, **facts: Any) -> Json:
