@@ -1,6 +1,6 @@
 """What the compiler made of each kernel, read from the library with cuobjdump: no GPU, no driver.
 
-How much dynamic shared memory a launch asks for stands in no machine code: Triton says it, of others nobody knows.
+What a launch asks for stands in no machine code; the library itself may say it (`launches_in`).
 
 Also, by digests, whether two builds are the same machine code. Line tables do not count: a comment moves them. A case
 need not be measured where everything that decides its call is equal on both sides: of an extension the host's part of
@@ -19,7 +19,7 @@ import struct
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -58,13 +58,13 @@ class MachineCode:
 def facts(library: Path) -> MachineCode:
     """What is known of a library's kernels. A missing tool or a damaged file costs the facts, not the library."""
     try:
-        found = read(library)
+        found = read(library, launches_in(library.read_bytes()))
     except KernelgateError as error:
         return MachineCode((), str(error))
     return MachineCode(found, None if found else "the library holds no device code")
 
 
-def read(library: Path) -> tuple[KernelFacts, ...]:
+def read(library: Path, launched: Sequence[LaunchFacts] = ()) -> tuple[KernelFacts, ...]:
     """Every kernel for every target in a library, cubin or program; none where it holds no device code. Raises
     KernelgateError."""
     if library.suffix == ".cubin":
@@ -79,6 +79,7 @@ def read(library: Path) -> tuple[KernelFacts, ...]:
         bounds = _by_function(_INFO, _dump(library, target, "-elf"))
         names = demangled(list(usage))
         for mangled, used in usage.items():
+            launch = launch_of(launched, names[mangled], target)
             mix, spills = _instructions(instructions.get(mangled, ""))
             bound = _THREADS.search(bounds.get(mangled, ""))  # where __launch_bounds__ gives them
             threads = prod(int(value, 16) for value in bound.groups()) if bound else None
@@ -91,8 +92,9 @@ def read(library: Path) -> tuple[KernelFacts, ...]:
                     registers=used.get("REG"),
                     spill_bytes=spills,
                     static_shared_bytes=used.get("SHARED", 0) - (SYSTEM_SHARED if counted else 0),
+                    dynamic_shared_bytes=launch.dynamic_shared_bytes if launch else None,
                     stack_bytes=used.get("STACK"),
-                    threads=threads,
+                    threads=(launch.threads if launch else 0) or threads,
                     instructions=dict(mix),
                 )
             )
@@ -241,7 +243,8 @@ def occupancy(device: SmLimits, threads: int, registers: int, shared_bytes: int)
 
 
 def with_occupancy(kernel: KernelFacts) -> KernelFacts:
-    """The kernel with its occupancy on each GPU of its target, where threads, registers and shared memory are known."""
+    """The kernel with its occupancy on each GPU of its target, where threads, registers and shared memory are known:
+    without a word of it, dynamic shared memory may be none or all."""
     if kernel.threads is None or kernel.registers is None or kernel.static_shared_bytes is None:
         return kernel
     if kernel.dynamic_shared_bytes is None or not 1 <= kernel.threads <= MAX_THREADS:
@@ -304,3 +307,73 @@ def elf_digest(files: Iterable[bytes], left_out: str, hidden: bytes = b"") -> st
                 whole.update(f"{one.name}\0{one.size}\0{hashlib.sha256(content).hexdigest()}\0".encode())
         whole.update(b"\0")
     return whole.hexdigest()
+
+
+# ---- What a library says of its launches: dynamic shared memory and threads, which the compiler never learns ---------
+# A translation unit may put records into a section of the library, which is read, never loaded. They are constants of
+# 128 bytes, little-endian, without pointers. docs/CUDA_COOKBOOK.md ("Occupancy") names the header with their layout and
+# the macro.
+#
+# A plain identifier is the kernel's own name and means every instance of the template: `rms_norm`. Anything else counts
+# where it stands in the demangled name, with or without namespaces, spaces aside: `gemm<Sm90, 1, false>` is one
+# instance. Of several records for a kernel, the longest text counts, then the one that names the target, then the most
+# shared memory.
+
+LAUNCH_SECTION = "kernelgate_launches"
+LAUNCH_VERSION = 1
+LAUNCH_RECORD = struct.Struct("<112s4i")
+
+_NAMESPACE = re.compile(r"(?:\w+|\(anonymousnamespace\))::")
+_CAST = re.compile(r"\((?:\w+|\(anonymousnamespace\)|::)+\)(?=-?\w)")
+
+
+@dataclass(frozen=True)
+class LaunchFacts:
+    kernel: str
+    target: int
+    dynamic_shared_bytes: int
+    threads: int
+
+
+def launches_in(library: bytes) -> tuple[LaunchFacts, ...]:
+    """The records in an ELF file; none where it has no such section. Raises KernelgateError for what is malformed."""
+    content = next((one.content for one in elf_sections(library) if one.name == LAUNCH_SECTION), b"")
+    if len(content) % LAUNCH_RECORD.size:
+        raise KernelgateError(
+            f"section {LAUNCH_SECTION} holds {len(content)} bytes, which is not a multiple of {LAUNCH_RECORD.size}"
+        )
+    found = []
+    for kernel, version, *numbers in LAUNCH_RECORD.iter_unpack(content):
+        name = kernel.split(b"\0", 1)[0].decode("utf-8", errors="replace")
+        if version != LAUNCH_VERSION:
+            raise KernelgateError(
+                f"section {LAUNCH_SECTION} holds a record of version {version}; version {LAUNCH_VERSION} is known"
+            )
+        if not name or min(numbers) < 0:
+            raise KernelgateError(
+                f"section {LAUNCH_SECTION} holds a record without a kernel or with a negative number: "
+                f"{name!r}, {', '.join(map(str, numbers))}"
+            )
+        found.append(LaunchFacts(name, *numbers))
+    return tuple(found)
+
+
+def launch_of(launches: Sequence[LaunchFacts], name: str, target: str) -> LaunchFacts | None:
+    """What is said of a kernel by its demangled name, without return type and parameters; None where nothing is."""
+    number = int(target.removeprefix("sm_").removesuffix("a"))
+    fitting = [one for one in launches if one.target in (0, number) and _names(one.kernel, name)]
+    return max(fitting, key=lambda one: (len(one.kernel), one.target, one.dynamic_shared_bytes), default=None)
+
+
+def _names(text: str, demangled: str) -> bool:
+    wanted, whole = _plain(text), _plain(demangled)
+    short = _NAMESPACE.sub("", whole)
+    if re.fullmatch(r"\w+", wanted):
+        return wanted == short.split("<", 1)[0]
+    part = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
+    return any(part.search(spelling) for spelling in (whole, short))
+
+
+def _plain(name: str) -> str:
+    """Without spaces and without the casts that stand before an enumerator's number: `f<(E)1, 2>` as `f<1,2>`."""
+    return _CAST.sub("", re.sub(r"\s", "", name))

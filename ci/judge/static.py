@@ -94,7 +94,7 @@ def _lines(pair: Pair) -> Iterator[str]:
         shown = _arrow(base.occupancy_pct.get(gpu), percent)
         yield f"  occupancy on the {gpu}: {shown}%, limited by {head.occupancy_limits.get(gpu, '?')}"
     if head.dynamic_shared_bytes is None and not head.occupancy_pct:
-        why = f"dynamic shared memory is an argument of the launch (see {page('CUDA_COOKBOOK.md#occupancy')})"
+        why = f"the library does not record its launches (see {page('CUDA_COOKBOOK.md#occupancy')})"
         yield f"  occupancy: unknown, because {why}"
     mix = (f"{kind} {_arrow(base.instructions.get(kind, 0), count)}" for kind, count in head.instructions.items())
     yield f"  instructions: {', '.join(mix)}"

@@ -149,10 +149,14 @@ def test_compiles_into_one_graph(kernel: Any, dynamic: bool) -> None:
         assert torch.equal(compiled(q, k, v), layer(q, k, v))
 
 
-def test_no_kernel_spills(kernel_library: Library) -> None:
+def test_no_kernel_spills_and_each_says_what_its_launch_asks_for(kernel_library: Library) -> None:
     manifest = kernel_library.manifest
     if manifest.facts_missing:
         pytest.skip(manifest.facts_missing)
     assert manifest.kernels
     for kernel in manifest.kernels:
         assert kernel.spill_bytes == 0, kernel.name
+        if "Wgmma" in kernel.name:
+            assert kernel.dynamic_shared_bytes, kernel.name
+        else:
+            assert (kernel.dynamic_shared_bytes, kernel.threads) == (48 * 1024, 128), kernel.name

@@ -3,10 +3,14 @@
 #include <string>
 
 #include "../dispatch.h"
+#include "../launch_record.h"
 #include "../targets.h"
 #include "kernel.cuh"
 
 namespace fa_s512::cuda {
+
+KERNELGATE_LAUNCH("attention<WgmmaTile<2>", 90, WgmmaTile<2>::kSharedBytes, WgmmaTile<2>::kThreads);
+KERNELGATE_LAUNCH("attention<WgmmaTile<4>", 90, WgmmaTile<4>::kSharedBytes, WgmmaTile<4>::kThreads);
 
 namespace {
 

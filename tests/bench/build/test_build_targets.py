@@ -13,6 +13,7 @@ from kernelgate.bench.build import archs, build, library
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.core.errors import BuildError, CompileError
 from kernelgate.bench.system import cuda_tools
+from tests.bench.build.test_launches import record
 from tests.miniature import CARD, GPU_FILES, KERNEL, KERNEL_HEADER, compiled, write
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -91,8 +92,10 @@ def test_a_failed_kernel_names_its_target(tree: Path) -> None:
 
 @pytest.fixture
 def carried(tree: Path, tmp_path: Path) -> Library:
-    """A library that was carried to a folder beside which there is nothing else."""
-    built = compiled(write(tree, {"csrc/answer_sm89.cu": KERNEL}), sha="1" * 40)
+    """A library that says what its launches ask for, carried to a folder beside which there is nothing else."""
+    built = compiled(
+        write(tree, {"csrc/answer_sm89.cu": record('"kernel"', "1", "89", "6144", "96") + KERNEL}), sha="1" * 40
+    )
     build.export(built, tmp_path / "elsewhere")
     shutil.rmtree(tree)
     return library.read(tmp_path / "elsewhere")
@@ -103,10 +106,13 @@ def test_facts_are_read_without_sources(carried: Library) -> None:
     (kernel,) = found.kernels
     assert (found.card, found.side, found.sha, found.targets) == (CARD, "head", "1" * 40, ("sm_89",))
     assert (found.key, found.library_sha256) == (carried.manifest.key, carried.manifest.sha256)
-    assert (kernel.name, kernel.target) == ("kernel", "sm_89")
-    assert (kernel.spill_bytes, kernel.static_shared_bytes, kernel.dynamic_shared_bytes) == (0, 0, None)
+    assert (kernel.name, kernel.target, kernel.threads) == ("kernel", "sm_89", 96)
+    assert (kernel.spill_bytes, kernel.static_shared_bytes, kernel.dynamic_shared_bytes) == (0, 0, 6144)
     assert kernel.registers
     assert kernel.instructions["STG"] == 1
+    # 7 KiB per block of 100 KiB, the system's kilobyte counted: 14 blocks of 3 warps, of 48.
+    assert kernel.occupancy_pct == {"L4 and L40S": 87.5}
+    assert kernel.occupancy_limits == {"L4 and L40S": "shared memory"}
     assert carried.manifest.kernels[0].occupancy_pct == {}
 
 

@@ -63,7 +63,7 @@ def test_text_shows_what_changed() -> None:
     ]
     assert static.to_text([]) == "no device code"
     unknown = Build(side="head", kernels=(KernelFacts(target="sm_89", name="k", registers=32),))
-    assert "  occupancy: unknown, because dynamic shared memory is an argument of " in static.to_text([unknown])
+    assert "  occupancy: unknown, because the library does not record its launches (see " in static.to_text([unknown])
 
 
 def test_shared_memory_is_compared_where_the_same_is_known_of_both() -> None:
