@@ -190,22 +190,19 @@ class Kernel:
 
 def asked_for(method: Callable[..., Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs that a method of a card names; all where it takes any."""
-    named = _named(getattr(method, "__func__", method))
+    named = takes(method)
     return {name: value for name, value in inputs.items() if named is None or name in named}
+
+
+def takes(method: Callable[..., Any]) -> frozenset[str] | None:
+    """The names that a method of a card takes; None where it takes any."""
+    return _named(getattr(method, "__func__", method))
 
 
 @cache
 def _named(function: Callable[..., Any]) -> frozenset[str] | None:
     parameters = signature(function).parameters
     return None if any(one.kind is one.VAR_KEYWORD for one in parameters.values()) else frozenset(parameters)
-
-
-def call_takes(kernel: Kernel) -> frozenset[str] | None:
-    """The names that `call` takes after ops and case; None where it takes any."""
-    parameters = _parameters_of_call(kernel)
-    if any(one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in parameters):
-        return None
-    return frozenset(one.name for one in parameters[2:])
 
 
 def call_needs(kernel: Kernel) -> tuple[str, ...]:

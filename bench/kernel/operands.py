@@ -17,7 +17,7 @@ from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.dtypes import DTYPES, known
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import axes as case_axes
-from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, Kernel, asked_for, by_name, call_needs, call_takes
+from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, Kernel, asked_for, by_name, call_needs, takes
 from kernelgate.bench.kernel.loading import load as load_card
 from kernelgate.bench.kernel.loading import load_compiled, load_installed, load_package, load_tvm_ffi
 
@@ -268,7 +268,7 @@ class Bound:
 
     @cached_property
     def takes(self) -> frozenset[str] | None:
-        return call_takes(self.kernel)
+        return takes(self.kernel.call)
 
     @cached_property
     def needs(self) -> frozenset[str]:
