@@ -61,7 +61,6 @@ ONE_PROCESS = frozenset(
         "bench/kernel/test_operators.py",
         "bench/kernel/test_triton_build.py",
         "ci/report/test_page_browser.py",
-        "csrc/test_cpu_block.py",
         "csrc/test_kernel_cpu.py",
         "gallery/test_gallery.py",
         "workflows/test_install_page.py",

@@ -14,7 +14,7 @@ from tests import miniature
 
 ROOT = Path(__file__).parent.parent
 REPOSITORIES = ROOT / "tests" / "repositories"
-EXTENSIONS = ("attention128", "int8_gemm", "rmsnorm")
+EXTENSIONS = ("int8_gemm", "rmsnorm")
 TARGETS = "8.0;8.9;9.0"
 
 

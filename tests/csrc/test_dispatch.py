@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from tests.csrc.test_cpu_block import loaded
-
+ROOT = Path(__file__).parent.parent.parent
 Target = tuple[int, int, bool]
 
 SM_80, SM_89, SM_90, SM_90A = (8, 0, False), (8, 9, False), (9, 0, False), (9, 0, True)
@@ -16,7 +17,10 @@ SM_80, SM_89, SM_90, SM_90A = (8, 0, False), (8, 9, False), (9, 0, False), (9, 0
 
 @pytest.fixture(scope="module")
 def code(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    library = loaded("dispatch.cpp", tmp_path_factory.mktemp("dispatch"))
+    built = tmp_path_factory.mktemp("dispatch") / "dispatch.so"
+    flags = ["-O2", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{ROOT / 'csrc'}"]
+    subprocess.run(["g++", *flags, str(Path(__file__).with_name("dispatch.cpp")), "-o", str(built)], check=True)
+    library = ctypes.CDLL(str(built))
     library.kernel_for.restype = ctypes.c_char_p
     return library
 

@@ -19,12 +19,6 @@ IN_THIS_PROCESS = sorted(set(readers.READERS) - {"profile"})
 CORPUS = {name: sorted((readers.CORPUS / name).iterdir()) for name in readers.READERS}
 
 
-def test_every_reader_has_a_corpus_of_small_files() -> None:
-    assert all(CORPUS.values())
-    assert {folder.name for folder in readers.CORPUS.iterdir()} == CORPUS.keys()
-    assert all(path.stat().st_size <= readers.MAX_BYTES for paths in CORPUS.values() for path in paths)
-
-
 @pytest.mark.parametrize("name", IN_THIS_PROCESS)
 def test_what_once_was_found_is_read_or_refused_in_a_sentence(name: str) -> None:
     for path in CORPUS[name]:

@@ -203,15 +203,7 @@ def test_a_kernel_that_is_wrong_shows_how_much(trial: TriedCard) -> None:
     assert "times what is allowed" in mistake.text
 
 
-def test_a_library_of_another_torch_is_said(trial: TriedCard) -> None:
-    card, library = trial.both()
-    manifest = library.manifest.model_copy(update={"torch": "1.0"})
-    (library.folder / "library.json").write_text(manifest.model_dump_json())
-    (mistake,) = card_check.check(library, card).mistakes
-    assert "was compiled for torch 1.0 alone" in mistake.text
-    assert mistake.member == "call"
-
-
+@pytest.mark.slow
 def test_an_oracle_that_the_machine_ends_is_named_and_no_mistake_of_the_card(
     trial: TriedCard, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,7 +17,6 @@ from kernelgate.bench.system.worker import WorkerProcess
 from kernelgate.ci.commands import cli
 from tests import miniature
 from tests.miniature import SCALE, SCALE_CARD, SCALE_FILES, git, repository, write
-from tests.processes import alive, named, wait_for
 
 pytestmark = pytest.mark.usefixtures("no_gpu", "cards_in_forks")
 
@@ -237,25 +231,3 @@ def test_verb_exit_codes(repo: Path, monkeypatch: pytest.MonkeyPatch, capfd: pyt
     assert cli.run(["build", "--time-limit", "0"]) == 64
     shutil.rmtree(repo / ".ci")
     assert cli.run(["build"]) == 2
-
-
-def test_an_interrupted_build_leaves_nothing(
-    repo: Path, tmp_path: Path, compiler: Callable[[str], Path], cache: Path
-) -> None:
-    """Ctrl-C."""
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    compiler(f"echo $$ > '{tmp_path}/pid.new'; mv '{tmp_path}/pid.new' '{tmp_path}/pid'; exec sleep 1000")
-    words = [sys.executable, "-m", "kernelgate.ci.commands.cli", "build", "--ref", "HEAD"]
-    environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(Path(__file__).parents[3])}
-    process = subprocess.Popen(words, cwd=repo, env=environment, stderr=subprocess.PIPE, text=True)
-    wait_for((tmp_path / "pid").exists, what="nothing was compiled")
-    compiling = int((tmp_path / "pid").read_text(encoding="utf-8"))
-    watchdog = f"orphans.py {os.getsid(compiling)}"
-    wait_for(lambda: bool(named(watchdog)), what="nobody watches what compiles")
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
-    assert "Traceback" not in said
-    assert not alive(compiling)
-    assert not [*(cache / "building").iterdir(), *temporary.iterdir()]

@@ -13,15 +13,6 @@ from tests import faulty
 ID = "s37_b1_h1_d64_fp32_causal_scale1_distribution-normal_way-plain"
 
 
-def test_a_kept_failure_is_a_trial_again(tmp_path: Path) -> None:
-    card = faulty.card()
-    path = fuzz_trials.keep(tmp_path, card.name, KeptTrial(id=ID, seed=5, why="error 1"))
-    assert fuzz_trials.keep(tmp_path, card.name, KeptTrial(id=ID, seed=5, why="another")) == path
-    fuzz_trials.keep(tmp_path, card.name, KeptTrial(id="edge_s65", seed=6, why="error 1"))
-    kept = fuzz_trials.kept_failures(tmp_path, card, "cpu")
-    assert sorted((one.id, one.run_seed) for one in kept) == [("edge_s65", 6), (ID, 5)]
-
-
 def test_what_the_card_no_longer_has_is_left_out(tmp_path: Path) -> None:
     for id_ in ("n37_fp32_distribution-normal_way-plain", ID.replace("plain", "stream")):
         fuzz_trials.keep(tmp_path, "attention", KeptTrial(id=id_, seed=5, why="error 1"))

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-from kernelgate.bench.build import build
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.core.errors import CardError, CompileError, KernelgateError
-from kernelgate.bench.kernel import card_check, commit, operands
+from kernelgate.bench.kernel import commit, operands
 from kernelgate.bench.kernel.triton_build import Compiled, CompileRequest, compile_package
 from kernelgate.bench.system.supervise import TimeLimits
-from tests.bench.in_process import ThreadWorker
 from tests.miniature import SCALE, SCALE_CARD, SCALE_FILES, write
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_gpu")]
@@ -92,44 +89,6 @@ def test_overloads(tree: Path) -> None:
     write(tree, {".ci/kernels/scale.py": SCALE_CARD.replace(CALL, "ops.scale(out, x, '2')")})
     with pytest.raises(CardError, match=r"'float' for argument 'factor' but .*'str'\.; .*'Tensor' for argument "):
         built(tree)
-
-
-def test_a_call_is_asked_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    class Counted(ThreadWorker):
-        def __init__(self, function: str, **how: Any) -> None:
-            asked.append(function)
-            super().__init__(function, **how)
-
-    monkeypatch.setattr(card_check, "WorkerProcess", Counted)
-    write(tree, {".ci/kernels/scale.py": SCALE_CARD + "\n# asked for the first time\n"})
-    built(tree)
-    built(tree)
-    assert asked == ["kernelgate.bench.kernel.card_check:examine"]
-    write(tree, {".ci/kernels/scale.py": SCALE_CARD + "\n# another card\n"})
-    built(tree)
-    assert len(asked) == 2
-    write(tree, {".ci/kernels/scale.py": SCALE_CARD.replace(CALL, "pass")})
-    for _ in range(2):  # what is wrong is not remembered
-        with pytest.raises(CardError):
-            built(tree)
-    assert len(asked) == 4
-
-
-def test_cards_that_name_one_build_have_it_built_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled, compile_in = list[Path](), build.compile_in
-
-    def counted(work: Path, *how: Any) -> Any:
-        compiled.append(work)
-        return compile_in(work, *how)
-
-    monkeypatch.setattr(build, "compile_in", counted)
-    twice = SCALE_CARD.replace("2.5", "2.0")
-    write(tree, {"csrc/scale.cpp": f"{SCALE}// for two\n", ".ci/kernels/twice.py": twice})
-    both = commit.build_tree(tree).built
-    assert [(name, one.manifest.card) for name, one in both.items()] == [("scale", "scale"), ("twice", "twice")]
-    assert (len(compiled), len({one.folder for one in both.values()})) == (1, 1)
 
 
 def test_an_extension_of_one_cuda_source(tree: Path) -> None:
