@@ -65,16 +65,32 @@ BULLET = re.compile(r"^\s*(?:[-*+>]|\d+[.)])\s+")
 
 _NUMBER = r"(?P<sign>[+-]?)\s*(?P<number>\d{1,4}(?:[.,]\d{1,4})?)\s*"
 _PERCENT = re.compile(_NUMBER + r"(?:%|percent\b|per cent\b|pct\b)", re.IGNORECASE)
-_VAGUE = re.compile(r"\bup to\b|\bat most\b|\bmaximum\b|\d\s*[%x×]?(?:-|\s*–\s*|\s+(?:to|and)\s+)\d", re.I)
-"""A bound or a range, of which no one figure can be measured."""
+_IN_WORDS = (
+    (re.compile(r"\btwice as fast\b", re.I), "2x faster"),
+    (re.compile(r"\bhalf (?:of )?the (?:run)?time\b", re.I), "0.5x the time"),
+    (
+        re.compile(r"\bspeed-?\s?up (?:of |is |= ?|: ?)?(\d{1,3}\.\d{1,4})(?![\d.]|\s*(?:[%x×]|percent|pct))", re.I),
+        r"\1x faster",
+    ),
+)
+_RANGE = re.compile(
+    r"\b(\d{1,3}(?:\.\d{1,3})?)\s*[%x×]?\s*(?:-|–|to|and)\s*(\d{1,3}(?:\.\d{1,3})?)\s*(%|percent\b|x\b|×)", re.I
+)
+_TIMES = re.compile(
+    r"(?P<old>\d{1,9}(?:\.\d{1,9})?)\s*(?P<unit>[nuµμm]?s)\b\s*(?:to|-+>|=+>|→)\s*(?P<new>\d{1,9}(?:\.\d{1,9})?)\s*(?P=unit)\b"
+)
+"""Such as "from 52 µs to 46 µs"."""
+_AT_MOST = re.compile(r"\bup to\b|\bat most\b|\bmaximum\b", re.I)
 _SPEED = re.compile(r"\bfast|\bquick|\bspeed|\bslow", re.I)
 _TIME = re.compile(r"\b(?:run)?time\b|\blatency\b|\bduration\b", re.I)
+_RATE = re.compile(r"\bthroughput\b|\bbandwidth\b|\b(?:flops?|[tg]flops?|[gt]b|tokens?)\s?/\s?s\b|\bflops\b", re.I)
 _OTHER = re.compile(
-    r"\bregister|\bmemory\b|\bspill|\boccupanc|\bsmem\b|\binstruction|\btraffic\b|\bcompil|\bsize\b|\berrors?\b|\benergy\b"
-    r"|\bthroughput\b|\bbandwidth\b|\bflops?\b|/\s?s\b",
+    r"\bregister|\bmemory\b|\bspill|\boccupanc|\bsmem\b|\binstruction|\btraffic\b|\bcompil|\bsize\b|\berrors?\b|\benergy\b",
     re.I,
 )
 """What may be less or more besides time."""
+_MORE = re.compile(r"\bincreas|\bimprov|\bgain|\bhigher\b|\bmore\b|\bbetter\b", re.I)
+_FEWER = re.compile(r"\breduc|\bless\b|\blower|\bdrop|\bdecreas|\bworse\b|\bregress|\bloses?\b", re.I)
 _FACTOR = re.compile(_NUMBER + r"(?:x\b|×|times\b)", re.IGNORECASE)
 _FASTER = re.compile(
     r"\bfast|\bquick|\bspeed-?\s?ups?\b|\bimprov|\bsav(?:es?|ing)|\breduc|\bless\b|\blower\b|\bgain", re.I
@@ -116,23 +132,42 @@ def read_claims(text: str) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
             axes = () if case else named_axes(words)
             speed = change < 0 and bool(_PERCENT.search(words) and _SPEED.search(words) and not _TIME.search(words))
             claims.append(Claim(visible(words, 200), case, axes, change, speed))
-        elif change is not None or _PERCENT.search(words) or _FACTOR.search(words):
+        elif change is not None or any(one.search(words) for one in (_PERCENT, _FACTOR, _TIMES)):
             unread.append(visible(words, 200))
     return tuple(claims), tuple(unread[:MAX_CLAIMS])
 
 
-def _change_pct(words: str) -> float | None:
+def _change_pct(line: str) -> float | None:
+    for pattern, figures in _IN_WORDS:
+        line = pattern.sub(figures, line)
+    # Of a range its smaller end is claimed.
+    words = _RANGE.sub(lambda found: f"{min(found[1], found[2], key=float)}{found[3]}", line)
     percents, factors = list(_PERCENT.finditer(words)), list(_FACTOR.finditer(words))
     said = _SAME.sub(" ", words)  # "the same results, 7% faster" claims a change all the same
     faster, slower = bool(_FASTER.search(said)), bool(_SLOWER.search(said))
     if said != words and (faster == slower or len(percents) + len(factors) != 1):
         return 0.0
-    if len(percents) + len(factors) != 1 or _VAGUE.search(words) or (not _SPEED.search(said) and _OTHER.search(said)):
+    if not percents and not factors and len(times := list(_TIMES.finditer(words))) == 1:
+        old, new = (float(times[0][name]) for name in ("old", "new"))
+        return 100 * new / old - 100 if old > 0 and new > 0 else None
+    if len(percents) + len(factors) != 1 or _AT_MOST.search(words):
         return None
     [found] = percents or factors
     size = float(found["number"].replace(",", "."))
+    speed = _SPEED.search(said)
+    if not speed and _OTHER.search(said):
+        return None
+    rate = not speed and bool(_RATE.search(said))
+    if factors and not (faster or slower or rate) and _TIME.search(said):
+        return 100 * size - 100
     if factors:
-        return 100 / size - 100 if size > 0 and faster and not slower else None
+        return 100 / size - 100 if size > 0 and not slower else None
+    if rate:
+        more, fewer = (bool(one.search(said)) for one in (_MORE, _FEWER))
+        if more == fewer and (more or not found["sign"]):
+            return None
+        size = size if more or (not fewer and found["sign"] == "+") else -size
+        return 100 / (1 + size / 100) - 100 if size > -100 else None
     # A sign alone is of the time, as in the bot's table: −10% is faster.
     if faster == slower and (faster or not found["sign"]):
         return None
