@@ -176,22 +176,10 @@ RULES: Mapping[str, Bottleneck] = {
     "MemoryCacheAccessPattern": Bottleneck.COALESCING,
     "TheoreticalOccupancy": Bottleneck.OCCUPANCY,
     "AchievedOccupancy": Bottleneck.OCCUPANCY,
-    "IssueSlotUtilization": Bottleneck.OCCUPANCY,
     "LaunchConfiguration": Bottleneck.SMALL_GRID,
-    "WorkloadImbalance": Bottleneck.SMALL_GRID,
-    "FPInstructions": Bottleneck.COMPUTE,
-    "SlowPipeLimiter": Bottleneck.COMPUTE,
     "ThreadDivergence": Bottleneck.DIVERGENCE,
 }
-"""NVIDIA's rules whose advice can be acted on, and where the cookbook takes them up. CPIStall goes by its title."""
-
-STALL_RULES: Mapping[str, Bottleneck] = {
-    "barrier": Bottleneck.BARRIER,
-    "mio throttle": Bottleneck.BANK_CONFLICTS,
-    "short scoreboard": Bottleneck.BANK_CONFLICTS,
-    "lg throttle": Bottleneck.COALESCING,
-    "math pipe throttle": Bottleneck.COMPUTE,
-}
+"""NVIDIA's rules whose advice can be acted on, and where the cookbook takes them up."""
 
 
 def recommend(kernel: ProfiledKernel, findings: tuple[Diagnosis, ...]) -> tuple[Recommendation, ...]:
@@ -263,8 +251,6 @@ def rule_gains(rules: Iterable[Rule]) -> dict[Bottleneck, Rule]:
     best: dict[Bottleneck, Rule] = {}
     for rule in rules:
         bottleneck = RULES.get(rule.identifier)
-        if rule.identifier == "CPIStall":
-            bottleneck = next((b for words, b in STALL_RULES.items() if rule.title.lower().startswith(words)), None)
         if bottleneck is None or not rule.whole_kernel or rule.speedup_pct is None:
             continue
         if bottleneck not in best or rule.speedup_pct > (best[bottleneck].speedup_pct or 0.0):
