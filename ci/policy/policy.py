@@ -292,8 +292,6 @@ def _read(text: str, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
         content = tomllib.loads(text.removeprefix("\ufeff"))  # a mark that editors on Windows write
     except ValueError as error:  # also of a number with thousands of digits
         raise KernelgateError(f"{name} is not TOML: {str(error).partition(';')[0]}") from None
-    except RecursionError:
-        raise KernelgateError(f"{name} is nested too deeply to be a policy") from None
     presets = content.pop("presets", BUILT_IN_PRESETS)
     if not isinstance(presets, dict) or not all(isinstance(changes, dict) for changes in presets.values()):
         raise KernelgateError(f"{name}: presets must be tables, such as [presets.strict.gates]")
