@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, combinations
 
 from kernelgate.bench.record.subjects import Axes
 from kernelgate.ci.document import formatting
@@ -13,12 +12,6 @@ from kernelgate.ci.document import formatting
 POWERS = tuple(2**exponent for exponent in range(2, 13))
 AT_LEAST = 2
 """Failing cases that can share something."""
-AT_LEAST_OF_TWO = 4
-"""Failing cases from which on two things together are looked for: of few, some pair always fits."""
-AT_LEAST_BESIDE = 8
-"""And from which on one thing is told that a few passing ones have, too: large values may hide a fault."""
-FEW = 1 / 4
-"""Of the failing and of the passing ones."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +25,7 @@ class _Trait:
 
 
 def shared(failing: Sequence[Axes], passing: Sequence[Axes]) -> str | None:
-    """In words, the plainest that all failing cases have and no passing one has, or few; None where there is none, and
+    """In words, the plainest that all failing cases have and no passing one has; None where there is none, and
     where nothing passed but what has no elements, since then anything would do."""
     empty = (any(value == 0 and not isinstance(value, bool) for value in axes.values()) for axes in passing)
     if len(failing) < AT_LEAST or all(empty):
@@ -40,15 +33,7 @@ def shared(failing: Sequence[Axes], passing: Sequence[Axes]) -> str | None:
     every = (*failing, *passing)
     common = [axis for axis in failing[0] if all(axis in one for one in failing)]
     traits = [one for axis in common for one in _traits(axis, [axes[axis] for axes in failing], every)]
-    pairs = combinations(traits, 2) if len(failing) >= AT_LEAST_OF_TWO else ()
-    for told in chain(((one,) for one in traits), ((a, b) for a, b in pairs)):
-        if not any(all(one.of(axes) for one in told) for axes in passing):
-            return " and ".join(one.words for one in told)
-    for one in traits if len(failing) >= AT_LEAST_BESIDE else ():
-        beside = sum(map(one.of, passing))
-        if beside <= FEW * min(len(failing), len(passing)):
-            return f"{one.words} (though {beside} of those pass)"
-    return None
+    return next((one.words for one in traits if not any(map(one.of, passing))), None)
 
 
 def _traits(axis: str, values: Sequence[bool | float | str], every: Sequence[Axes]) -> Iterator[_Trait]:
