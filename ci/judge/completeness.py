@@ -11,7 +11,6 @@ from kernelgate.bench.record import (
     COMPARED,
     Calls,
     Case,
-    CaseKey,
     Check,
     CheckKind,
     Expected,
@@ -153,7 +152,7 @@ def _judged_by_own(record: RunRecord, expected: Expected) -> list[str]:
 
 def _untimed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:
     counts = {case.key: sum(bool(one.samples_us.get("head")) for one in case.processes) for case in timed_cases(record)}
-    held = {case.key: next((counts[key] for key in _keys(case) if counts.get(key)), 0) for case in expected.cases}
+    held = {case.key: counts.get(case.key, 0) for case in expected.cases}
     least = expected.processes or 1
     alike = cards.same_code(record)  # and what crashes or hangs, which is a finding of its own
     for side in ("base", "head"):
@@ -167,11 +166,10 @@ def _untimed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> 
 def _unchecked(
     record: RunRecord, expected: Expected, kind: CheckKind, exempt: Collection[str], by_machine: bool | None = None
 ) -> Iterator[Line]:
-    """The cards for which a check did not run to its end. A check that names no card is of the only one. `by_machine`:
-    only those that lack it because the machine has no compute-sanitizer, or only the others."""
+    """The cards for which a check did not run to its end. `by_machine`: only those that lack it because the machine has
+    no compute-sanitizer, or only the others."""
     made = {check.card: check for check in record.checks if check.kind == kind}
     asked = {card.name for card in expected.cards} | {case.card for case in expected.cases}
-    made |= dict.fromkeys(asked, made[""]) if "" in made and len(asked - {""}) <= 1 else {}
     by_words: dict[str, list[str]] = {}
     for card in sorted(asked - set(exempt)):
         unable = kind == "sanitizer" and card in made and made[card].status == "skipped" and not made[card].run
@@ -266,7 +264,7 @@ def _without_reference(record: RunRecord, expected: Expected, exempt: Collection
     arithmetic and bandwidth say what is plausible. `noted`: those of which a note says why, or the others."""
     referring = {card.name for card in expected.cards if card.reference is not None} - set(exempt)
     excused = {note.card for note in cards.notes(record, NO_REFERENCE)}
-    asked = {key for case in expected.cases if case.card in referring for key in _keys(case)}
+    asked = {case.key for case in expected.cases if case.card in referring}
     lacking = []
     for case in timed_cases(record):
         sides = {side for process in case.processes for side, times in process.samples_us.items() if times}
@@ -288,7 +286,7 @@ def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str])
     both = {one.key for one in timed if any(all(map(process.samples_us.get, SIDES)) for process in one.processes)}
     lacking: dict[str, list[Case]] = {}
     for case in expected.cases:
-        if case.card not in exempt and not both.isdisjoint(_keys(case)) and seen.keys().isdisjoint(_keys(case)):
+        if case.card not in exempt and case.key in both and case.key not in seen:
             why = next((note.text for note in cards.notes(record, NO_WITNESS) if note.card in (None, case.card)), "")
             lacking.setdefault(why, []).append(case)
     for why, unseen in lacking.items():
@@ -297,16 +295,11 @@ def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str])
 
 def _not_asked_for(record: RunRecord, expected: Expected) -> Iterator[Line]:
     """Cases that the plan does not have. What the head itself brought decides nothing, so it may be there."""
-    asked = {key for case in expected.cases for key in _keys(case)}
+    asked = {case.key for case in expected.cases}
     own = cards.of_head(record)
     extra = [case for case in record.cases if case.key not in asked and case.card not in own] if asked else []
     if extra:
         yield ("it holds ", *_named(record, extra), ", which the plan did not ask for")
-
-
-def _keys(case: Case) -> tuple[CaseKey, CaseKey]:
-    """Of a case of the plan in a record, which may name no card."""
-    return case.key, CaseKey("", case.id)
 
 
 def _said(record: RunRecord, cases: Sequence[Case], what: str) -> Iterator[Line]:

@@ -16,8 +16,7 @@ import numpy as np
 from kernelgate.bench.record import TimedProcess
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.formatting import as_percent
-from kernelgate.ci.judge import location, stats, validity
-from kernelgate.ci.judge.prior import CHANGE_PCT
+from kernelgate.ci.judge import location, stats
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import Finding, Moved
 
@@ -98,14 +97,14 @@ def judged(processes: Sequence[TimedProcess], minimum: int) -> Dependence:
     # A case has several processes, which together get as much of the chance of an error as the case's own tests.
     share = DEPENDENCE_P / PROCESSES
     out = {at: one for at, one in own.items() if abs(one.moved) > far and one.shown(share)}
-    code, why = CARRY_OVER, {at: f"there, {found.sentence()}" for at, found in out.items()}
     # Where it is in nearly all, it is no process's own, but the two kernels'.
-    if not why or len(processes) - len(why) < minimum:
-        code, why = "throttled", dict(_throttled_apart(processes, minimum))
-    left_out = [Finding(code, f"process {at + 1} is left out: {text}", False) for at, text in why.items()]
-    rest = [process for index, process in enumerate(processes) if index not in why]
+    out = out if len(processes) - len(out) >= minimum else {}
+    left_out = [
+        Finding(CARRY_OVER, f"process {at + 1} is left out: there, {one.sentence()}", False) for at, one in out.items()
+    ]
+    rest = [process for index, process in enumerate(processes) if index not in out]
     moved = [Moved(0.0, (*left_out, *clock_by_side(rest)))]
-    if left := [found for index, found in own.items() if index not in why]:
+    if left := [found for index, found in own.items() if index not in out]:
         parts = ([one.base for one in left], [one.head for one in left], [one.both for one in left])
         shared = CarryOver(*map(_weighted, parts))
         width = MOVED * shared.both.error * stats.normal_half_width(LEVEL)
@@ -116,32 +115,12 @@ def judged(processes: Sequence[TimedProcess], minimum: int) -> Dependence:
             moved.append(Moved(max(0.0, abs(shared.moved) - width)))
     if dependent := on_clock(rest):
         moved.append(dependent)
-    return Dependence(frozenset(why), tuple(moved))
+    return Dependence(frozenset(out), tuple(moved))
 
 
 def _widened(code: str, sentence: str, bound: float) -> Moved:
     text = f"{sentence}, which can make {formatting.percent(as_percent(bound))} of the change"
     return Moved(bound, (Finding(code, text, False),))
-
-
-def _throttled_apart(processes: Sequence[TimedProcess], minimum: int) -> Iterator[tuple[int, str]]:
-    """Throttled processes whose change is another than that of the others, which agree, and why they are left out."""
-    slowed = {index: why for index, process in enumerate(processes) if (why := validity.throttled(process))}
-    others = [index for index in range(len(processes)) if index not in slowed]
-    if not slowed or len(others) < minimum or not all(len(_log_ratios(one)) for one in processes):
-        return
-    found = location.levels([_log_ratios(process) for process in processes], max(map(_log_step, processes)))
-    prior = math.log1p(CHANGE_PCT / 100)
-    values, variances = (np.array(column) for column in zip(*((one.value, one.variance) for one in found), strict=True))
-    weights = 1 / (prior**2 + variances[others])
-    middle = float(weights @ values[others] / weights.sum())
-    scatter = max(1.0, stats.scatter_ratio(values[others], variances[others], prior))
-    for index, why in slowed.items():
-        far = values[index] - middle
-        p = stats.scatter_p(far**2 / (variances[index] + prior**2 + 1 / weights.sum()) / scatter, 1)
-        if p < DISAGREE_P and abs(as_percent(far)) > DISAGREE_PCT:
-            off = formatting.percent(as_percent(far), sign=True)
-            yield index, f"the GPU was throttled ({', '.join(why)}), and its change is {off} off the others'"
 
 
 def carry_over(process: TimedProcess) -> CarryOver | None:

@@ -97,7 +97,7 @@ def judge(
         days = {key: prior.known_days(baseline, key, history, device) for key in stored}
         drifts = {key: prior.drift(days[key], bool(differs)) for key in days}
         evidences = [estimate.of_baseline(*both, device, policy, drifts[key]) for key, both in stored.items()]
-        notes = _notes(record, baseline, days) + ([] if differs else prior.drift_notes(list(days.values())))
+        notes = _notes(record, days) + ([] if differs else prior.drift_notes(list(days.values())))
     found = [{one.code: one.message for one in case.findings} for case in evidences]
     if all("too_few" in one and correctness.BASE_WRONG not in one for one in found):
         refused = f"too few samples: {evidences[0].key.id} has {found[0]['too_few']}"
@@ -180,13 +180,10 @@ def _stored(record: RunRecord, baseline: RunRecord) -> dict[CaseKey, tuple[Timed
     }
 
 
-def _notes(record: RunRecord, baseline: RunRecord, known: Collection[CaseKey]) -> list[str]:
+def _notes(record: RunRecord, known: Collection[CaseKey]) -> list[str]:
     """What limits a comparison with a baseline, for people."""
     missing = ", ".join(case.id for case in cards.compared(record) if case.key not in known)
-    notes = [f"not in the baseline: {missing}"] if missing else []
-    if not (record.environment.device.name and baseline.environment.device.name):
-        notes.append("whether both were measured on one kind of device is not known")
-    return notes
+    return [f"not in the baseline: {missing}"] if missing else []
 
 
 def _judge_case(case: Evidence, claim: Inference | None, policy: Policy) -> CaseVerdict:

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.verdict import records
-from kernelgate.bench.record import Build, Check, FuzzResult, RunRecord, Telemetry, timed_cases
+from kernelgate.bench.record import Build, Check, FuzzResult, RunRecord, timed_cases
 from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, Status
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy.policy import Policy
 from tests import runs
 from tests.ci.judge.told import only
 from tests.ci.records import Samples, case, draw, factors, heads, noise, paired_record
-from tests.runs import run_record, with_telemetry
+from tests.runs import run_record
 
 POLICY = Policy()
 SETS = ("quiet_fma", "contended_copy")
@@ -71,14 +71,6 @@ def test_one_slower_case_among_twenty_seven_is_found() -> None:
     assert exit_code(verdict) == 1
 
 
-def test_a_baseline_from_a_device_without_a_name_is_compared_and_that_is_said() -> None:
-    base, head = noise(np.random.default_rng(10))
-    for device, said in ((None, True), ("NVIDIA L4", False)):
-        verdict = judge(heads(head, device="NVIDIA L4"), POLICY, heads(base, device=device))
-        assert verdict.refused is None
-        assert ("whether both were measured on one kind of device is not known" in verdict.reason) is said
-
-
 def test_a_baseline_without_the_case_is_refused_and_one_without_some_is_named() -> None:
     base, head = noise(np.random.default_rng(11))
     stored = heads(base, id_="old")
@@ -88,16 +80,6 @@ def test_a_baseline_without_the_case_is_refused_and_one_without_some_is_named() 
     partly = judge(both, POLICY, stored)
     assert [one.id for one in partly.cases] == ["old"]
     assert "not in the baseline: new" in partly.reason
-
-
-def test_a_baseline_at_another_clock_gives_no_verdict() -> None:
-    sides = noise(np.random.default_rng(12))
-    slow, fast = (
-        with_telemetry(heads(side), *5 * [Telemetry(sm_mhz=clock)])
-        for side, clock in zip(sides, (1755, 1980), strict=True)
-    )
-    (one,) = judge(fast, POLICY, slow).cases
-    assert one.sentence == "cannot tell: the SM clock was 1755 MHz for the baseline and 1980 MHz now"
 
 
 HARD = {
@@ -144,33 +126,6 @@ def test_a_difference_counts_only_beyond_the_clocks_steps(time: float, direction
     one = judged(base, head)
     assert (one.direction, one.verdict) == (direction, verdict)
     assert "few_values" in codes(one)
-
-
-CAPPED = Telemetry(throttle_reasons=("sw_power_cap",))
-
-
-def test_a_throttled_process_with_a_change_of_its_own_is_left_out() -> None:
-    base, head = noise(np.random.default_rng(18))
-    idle = Telemetry(throttle_reasons=("gpu_idle",))
-    head[0] = head[0] * 1.4
-    one = only(with_telemetry(paired_record(base, head), CAPPED, *[idle] * 4))
-    assert (one.verdict, one.processes) == (Outcome.EQUIVALENT, 4)
-    assert [finding.message for finding in one.findings] == [
-        "the GPU was throttled (sw_power_cap) in 1 of 5 processes, base and head alike",
-        "process 1 is left out: the GPU was throttled (sw_power_cap), and its change is +40.0% off the others'",
-    ]
-
-
-def test_throttling_that_both_sides_share_is_said_and_no_more() -> None:
-    base, head = noise(np.random.default_rng(18))
-    moment = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.1})
-    most = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.9}, sm_mhz=1700)
-    one = only(with_telemetry(paired_record(base, head), moment, moment, most, *[Telemetry()] * 2))
-    assert (one.verdict, one.processes) == (Outcome.EQUIVALENT, 5)
-    assert [finding.message for finding in one.findings] == [
-        "the GPU was throttled (sw_power_cap, 1700 MHz) in 1 of 5 processes, base and head alike",
-        "the GPU was throttled (sw_power_cap) for a moment or by a step of the clock in 2 of 5 processes",
-    ]
 
 
 def refusal(record: RunRecord) -> str:
