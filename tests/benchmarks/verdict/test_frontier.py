@@ -25,19 +25,6 @@ def test_the_page_has_what_was_kept() -> None:
     assert page.partition(begin)[2].partition(end)[0].strip() == frontier.table(KEPT)
 
 
-@pytest.mark.parametrize(
-    ("processes", "sizes", "least"),
-    [(2, ("+10.0%", "-9.1%"), {0.02: 0.95, 0.05: 0.95, 0.1: 0.75}), (3, ("+3.0%", "-2.9%"), {0.05: 0.95, 0.1: 0.55})],
-)
-def test_large_changes_are_certain_after_few_processes(
-    processes: int, sizes: tuple[str, ...], least: dict[float, float]
-) -> None:
-    for spread, share in least.items():
-        for size in sizes:
-            assert after(processes, CHANGED[f"{size}, spread {spread:g}%"]) >= share, (size, spread)
-    assert after(processes + 1, CHANGED[f"{sizes[0]} in nine cases, spread 0.05%"]) >= 0.95
-
-
 def test_identical_code_seldom_gets_a_direction() -> None:
     """But for lotteries that are larger than what two processes may show, which the page names."""
     out_of_reach = {"20% of processes 10% slower, head"}

@@ -121,18 +121,6 @@ def test_warps_that_diverge_hold_a_kernel_back_that_computes() -> None:
     assert found.recommendations[0].link == page("CUDA_COOKBOOK.md#warp-divergence")
 
 
-@pytest.mark.parametrize(
-    ("name", "threads", "named"),
-    [
-        ("gather", 10.0, "coalescing"),  # it waits for memory, with idle lanes or without
-        ("fp64", 25.0, "compute"),
-        ("one_thread", 1.0, "small_grid"),
-    ],
-)
-def test_idle_lanes_are_not_named_where_something_else_takes_the_time(name: str, threads: float, named: str) -> None:
-    assert of_collection(name, threads_per_instruction=threads, threads_working=threads).bottleneck.bottleneck == named
-
-
 HALF_A_WAVE = {
     "duration_us": 39.2, "tensor_pct": 33.0, "dram_pct": 10.2, "l2_pct": 39.0, "lsu_data_pct": 39.3, "issue_pct": 29.3,
     "occupancy_pct": 12.4, "theoretical_occupancy_pct": 25.0, "registers": 124.0, "grid": 128.0, "waves": 0.485,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -103,26 +102,6 @@ def alarms(records: int, elements: int) -> int:
 def test_in_a_thousand_records_at_most_one_is_alarmed(elements: int) -> None:
     """At the policy's level of 0.001 a thousand records of equal kernels have one alarm on average, or fewer."""
     assert alarms(1000, elements) <= 1
-
-
-LOOSE = 0.2
-"""So that an error rate can be seen in a few thousand comparisons."""
-
-
-def test_a_ratio_at_the_margin_is_called_worse_no_oftener_than_the_level_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The true ratio is the margin: beyond it by nothing. One side of a quarter of the level is left to the mean."""
-    monkeypatch.setattr(accuracy, "LEVEL", LOOSE)
-    rng = np.random.default_rng(5)
-    margin = math.log1p(accuracy.ACCURACY_MARGIN_PCT / 100)
-    records = 1000
-    worse = alike = 0
-    for changes in rng.normal(margin, 0.3, (records, DRAWS)):
-        base = np.exp(rng.normal(0, 0.3, DRAWS))
-        found = standing(side(base.tolist()), side((base * np.exp(changes)).tolist()))
-        worse += found is Standing.LESS
-        alike += found is Standing.ALIKE
-    expected = records * LOOSE / len(ErrorMeasure) / 2
-    assert max(worse, alike) < expected + 4 * math.sqrt(expected)
 
 
 @pytest.mark.parametrize(
