@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+from pydantic import ValidationError
 
 from kernelgate.bench import record
 from kernelgate.bench.build import library
-from kernelgate.bench.core.errors import KernelgateError, UsageError
+from kernelgate.bench.core.errors import KernelgateError, UsageError, faults
 from kernelgate.bench.record import Run
 from kernelgate.bench.system import progress
 from kernelgate.ci.commands.options import OUTPUT, OUTPUT_FOLDER, PATH, Answered, answers, with_rules
@@ -49,7 +50,10 @@ def fetch_(
         raise UsageError("--base-sha and --pull-request belong to --head-sha, the commit that was measured")
     asked = Run(head_sha=head_sha, base_sha=base_sha, pull_request=pull_request) if head_sha else None
     step = Step()
-    compared = facts.COMPARED.validate_json(pairs) if pairs else ()
+    try:
+        compared = facts.COMPARED.validate_json(pairs) if pairs else ()
+    except ValidationError as error:
+        raise UsageError(f"--pairs is not what `kernelgate history next` puts out: {faults(error)}") from None
     info = fetch.fetch(client.connect(step), run_id, output, asked, pairs=compared)
     records = len(list(output.glob("*.run.json")))
     step.output(pull_request=str(info.run.pull_request or ""), head_sha=info.head_sha, records=str(records))

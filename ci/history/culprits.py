@@ -248,6 +248,7 @@ def _next_steps(
     searches = [
         (case, change, [(case.series.gpu, *pair) for pair in bracket.pairs[:NEAR] if {*pair} <= shas.keys()])
         for case, change, bracket in _narrowed(found)
+        if change.state == "confirmed"
     ]
     searched = Counter(pair for *_, pairs in searches for pair in pairs)
     for case, change, pairs in searches:

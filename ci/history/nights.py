@@ -383,9 +383,9 @@ class Bracket:
 def narrowed(change: Change, measured: Sequence[PairMeasured], known: KnownSpread | None = None) -> Bracket:
     """What all comparisons of the case tell of where the change was made."""
     first, last = change.previous_place, change.place
-    if change.kind == "drift" or last - first <= 1:
-        return Bracket(first, last, gradual=change.kind == "drift")
     inside = [one for one in measured if first <= one.base_place < one.head_place <= last]
+    if change.kind == "drift" or last - first <= 1 or not inside:
+        return Bracket(first, last, gradual=change.kind == "drift")
     reads = tuple(
         {one.base_place - first: CommitTime(0.0, 0.0), one.head_place - first: CommitTime(float(value), 0.0)}
         for one in inside

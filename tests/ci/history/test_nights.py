@@ -226,6 +226,7 @@ def test_a_step_is_accepted_by_any_commit_that_may_have_made_it(index_at: Databa
     write(index_at, index.add_event, named("e"), event("accepted", commit))
     [one] = found(index_at, *(a_night(number, stepped(number)) for number in measured))
     assert [change.state for change in one.changes] == [state]
+    assert told(index_at).searches == (), "what is accepted is not searched for"
 
 
 def sparse(index_at: Database, gap: int) -> None:
