@@ -14,7 +14,7 @@ import pytest
 from kernelgate.bench.record import Calls, CaseKey, Run, RunRecord
 from kernelgate.ci.history import database, index, judging, past
 from kernelgate.ci.history.database import Database
-from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry, moment
+from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry
 from kernelgate.ci.history.past import AskedCases
 from kernelgate.ci.judge.prior import NO_HISTORY, History
 from kernelgate.ci.judge.verdict import judge
@@ -93,11 +93,6 @@ def test_the_rules_are_what_a_verdict_depends_on() -> None:
     assert judging.rules_of(Policy(measure=Measure(skip_labels=()))) == judging.rules_of(Policy())
 
 
-def test_times_can_be_compared_as_text() -> None:
-    assert moment("2026-08-01T12:00:00.5+02:00") == "2026-08-01T10:00:00Z"
-    assert moment("0001-01-01T00:00:00+14:00") is None
-
-
 # ---- what the judge is told: from the index, before the record was made, and of these cases alone --------------------
 
 
@@ -143,16 +138,6 @@ def test_a_new_driver_does_not_forget_and_another_card_does_not_push_out(index_a
     others = [an_entry(f"other {n}", day=3, cases=(CaseEntry(card="normal", case="one"),)) for n in range(120)]
     put(index_at, *others)
     assert known(index_at).spreads[PLACE].comparisons == 2
-
-
-def test_what_no_pair_of_processes_showed_tells_nothing(index_at: Database) -> None:
-    other_tool = ComparisonEntry(base=BASE, head=HEAD, effect=0.0, spread_pct=0.1, processes=3)
-    put(
-        index_at,
-        compared(1, processes=1),
-        compared(2, cases=(CaseEntry(card="norm", case="one", comparisons=(other_tool,)),)),
-    )
-    assert known(index_at) == NO_HISTORY
 
 
 def test_the_history_is_read_from_the_environment_alone(

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.ci.commands import cli
 from kernelgate.ci.commands.history import with_author
-from kernelgate.ci.history import database, keep, store
+from kernelgate.ci.history import database, store
 from kernelgate.ci.history.facts import Change
 from kernelgate.ci.lab import folder
 from kernelgate.ci.lab.log import Closed
@@ -75,7 +74,7 @@ def test_what_is_kept_answers_what_its_schema_says(
     monkeypatch.setattr(dashboard_write, "chart_library", lambda _: {})
     site = answered(capsys, ["site", "-o", "pages"])
     assert (site["cases"], Path(site["index"]).exists()) == (1, True)
-    assert run(capsys, "next")[1].startswith("gpu=\n")
+    assert run(capsys, "next")[1].startswith("pairs=\n")
 
 
 @pytest.mark.usefixtures("checkout")
@@ -297,18 +296,6 @@ def test_a_store_that_is_read_only_can_be_read(three: Path) -> None:
     reading = f"{mounted} && cd {three} && {sys.executable} read.py"
     done = subprocess.run(["unshare", "-rm", "sh", "-c", reading], capture_output=True, text=True)
     assert (done.returncode, done.stderr, done.stdout.splitlines()[-1]) == (0, "", "[0, 0, 0]")
-
-
-@pytest.mark.usefixtures("three")
-def test_a_clock_at_the_end_of_all_dates_refuses_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Last(datetime):
-        @classmethod
-        def now(cls, tz: tzinfo | None = None) -> Last:
-            return cls(9999, 12, 31, 12, tzinfo=tz)
-
-    monkeypatch.setattr(keep, "datetime", Last)
-    record.write(a_record(day=5), Path("5.json"))
-    assert cli.run(["history", "add", "5.json"]) == 0
 
 
 @pytest.mark.usefixtures("three")
