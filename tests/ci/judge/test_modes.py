@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.verdict import two_modes
-from benchmarks.verdict.two_modes import KINDS
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import validity
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.policy.policy import Policy
+from tests.ci.judge import modes
 from tests.ci.judge.limits import constants
+from tests.ci.judge.modes import KINDS
 
 
 def jumps(far_pct: float, high: int = 30, middle: int = 0, rounds: int = 100) -> Array:
@@ -79,6 +79,6 @@ def test_modes_of_one_side_alone_are_named_with_what_they_make(swapped: bool) ->
 
 
 def test_a_head_that_is_slow_more_often_is_named() -> None:
-    found = two_modes.counted(KINDS["head more often by 20 points"](0.1, 0.2), 10)
+    found = modes.counted(KINDS["head more often by 20 points"](0.1, 0.2), 10)
     assert (found.slower, found.faster, found.equivalent) == (0, 0, 0)
     assert found.refused >= 9
