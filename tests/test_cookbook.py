@@ -14,6 +14,8 @@ from kernelgate.bench.core.errors import PreemptedError
 from kernelgate.ci.commands import exit_codes
 from kernelgate.ci.explain import bottleneck as limits
 from kernelgate.ci.explain import next_step, recommend
+from kernelgate.ci.judge.stats import GATES_P
+from kernelgate.ci.judge.verdict import CLIFFS_DELTA
 from kernelgate.ci.policy import policy
 from tests import docs_code
 from tests.called import EndsWith
@@ -54,7 +56,7 @@ def test_the_quick_reference_has_every_verb_and_exit_code() -> None:
 
 def test_its_numbers_are_those_that_decide() -> None:
     gates = policy.load(ROOT / policy.POLICY_FILE).gates
-    p, delta = (policy.constants_of_key(f"gates.{name}")[0].value for name in ("p", "cliffs_delta"))
+    p, delta = GATES_P, CLIFFS_DELTA
     few, enough = limits.LOW_OCCUPANCY_PCT, limits.ENOUGH_OCCUPANCY_PCT
     for said in (
         f"| below {few:g}% and no unit busy; possibly up to {enough:g}% |",
