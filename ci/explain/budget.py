@@ -329,7 +329,7 @@ def _kernel(sides: Profiles, whole: float) -> list[LogPart]:
         return [LogPart("", 0, 0, whole)]
     found = [*_instructions(sides), *_events(sides)]
     # Fewer warps also wait less for each other: what waits moved the other way belongs to them.
-    waits = [part for part in found if part.metric not in WORK]
+    waits = [*(part for part in found if part.metric not in WORK), _unread(sides)]
     warps, waits = _net(_warps(sides), waits)
     found = [*(part for part in found if part.metric in WORK), *waits, warps, *_idle(sides)]
     rest = LogPart("", 0, 0, whole - sum(part.log for part in found))
@@ -372,6 +372,15 @@ def _instructions(sides: Profiles) -> Iterator[LogPart]:
         yield _part("local_instructions", sides, spilled * counted.log)
     yield replace(counted, log=(1 - spilled) * counted.log)
     yield from waits
+
+
+def _unread(sides: Profiles) -> LogPart:
+    """What warps waited for reasons that were not read."""
+    read = [key for key in sides.before if key.startswith(STALL_PREFIX) and key in sides.after]
+    known, latency = sides.of(*read), sides.of("latency_cycles")
+    rest = max(0.0, latency[0] - known[0]), max(0.0, latency[1] - known[1])
+    cycles = _times(rest, sides.of("instructions"))
+    return LogPart("", *rest, (cycles[1] - cycles[0]) / _log_mean(sides.warp_cycles))
 
 
 def _why_more(sides: Profiles, more: float) -> str:

@@ -32,6 +32,7 @@ RESOLUTION_PCT: Final = 0.4
 of each gate. MISS is the probability that it stops on the wrong side."""
 MOST_SHOWN = 60
 """Characters of a value that does not fit."""
+MOST_FAULTS = 5
 MOST_PROCESSES = 32
 """Of one case in a record: no policy may ask for more, and no artifact may hold more."""
 
@@ -312,7 +313,9 @@ def _validated(content: dict[str, Any], name: str, preset: str | None = None) ->
         return Policy.model_validate(content)
     except ValidationError as error:
         where = f"{name}, preset {preset}" if preset else name
-        faults = "; ".join(map(_said, error.errors(include_url=False)))
+        found = error.errors(include_url=False)
+        rest = f"; and {len(found) - MOST_FAULTS} more" if len(found) > MOST_FAULTS else ""
+        faults = "; ".join(map(_said, found[:MOST_FAULTS])) + rest
         raise KernelgateError(f"{where} does not fit: {faults}") from None
 
 
@@ -320,6 +323,10 @@ def _said(fault: ErrorDetails) -> str:
     """Such as "gates.memory_max is 0: input should be greater than or equal to 1e-06"."""
     key, value = ".".join(map(str, fault["loc"])), fault["input"]
     shown = "" if isinstance(value, dict | PolicySection) else f" is {repr(value)[:MOST_SHOWN]}"
+    if fault["type"] == "model_type":
+        wanted = globals()[fault["ctx"]["class_name"]].model_fields.items()
+        needed = ", ".join(name for name, one in wanted if one.is_required())
+        return f"{key}{shown}: must be a table{f' with {needed}' if needed else ''}"
     why = "there is no such key" if fault["type"] == "extra_forbidden" else fault["msg"].removeprefix("Value error, ")
     return f"{key}{shown}: {why[0].lower()}{why[1:]}".removeprefix(": ")
 

@@ -30,8 +30,12 @@ LIBRARY = re.compile(r"kernelgate-library-(base|head)")
 def test_no_step_measures_a_library_that_is_not_the_one_that_was_built() -> None:
     """Whoever replaces the artifact, or the folder while another library is fuzzed."""
     job = WORKFLOWS["measure"].jobs["measure"]
-    assert job["env"]["BASE"] == "out/libraries/kernelgate-library-base@sha256:${{ inputs.base-digest }}"
-    assert job["env"]["HEAD"] == "out/libraries/kernelgate-library-head@sha256:${{ inputs.head-digest }}"
+    assert (
+        job["env"]["BASE"] == "out/libraries/kernelgate-library-base${{ inputs.pair }}@sha256:${{ inputs.base-digest }}"
+    )
+    assert (
+        job["env"]["HEAD"] == "out/libraries/kernelgate-library-head${{ inputs.pair }}@sha256:${{ inputs.head-digest }}"
+    )
     for step in job["steps"]:
         words = [step.get("run", ""), *map(str, step.get("env", {}).values())]
         for text in words:

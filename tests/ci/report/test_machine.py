@@ -74,7 +74,7 @@ def test_the_comment_says_what_a_measurement_cost() -> None:
 
 
 def test_a_price_says_when_and_where_it_was_found() -> None:
-    with pytest.raises(KernelgateError, match=r"NVIDIA L4.*is 0\.8: must be a table with hour, day and source"):
+    with pytest.raises(KernelgateError, match=r"NVIDIA L4.*is 0\.8: must be a table with hour, day, source"):
         policy.parse('[costs.gpu_hour]\n"NVIDIA L4" = 0.8\n')
     with pytest.raises(KernelgateError, match=r"day.*; .*source"):
         policy.parse('[costs.gpu_hour."NVIDIA L4"]\nhour = 0.68\n')
