@@ -33,11 +33,15 @@ def test_links_out_of_docs_lead_to_the_sources() -> None:
         assert rewritten(text, folder) == found
 
 
+def build(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site), *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("built") / "site"
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = build(folder)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -88,3 +92,34 @@ def test_every_reader_can_use_the_pages(tab: Page, width: int, scheme: str) -> N
         shown = tab.get_attribute("body", "data-md-color-scheme")
         assert shown == {"light": "default", "dark": "slate"}[scheme], "the site follows the system"
         assert (page, browser.serious(tab)) == (page, [])
+
+
+@LOOKED_AT
+@pytest.mark.slow
+def test_a_page_that_some_cannot_use_is_found(tab: Page) -> None:
+    for fault, rule in (
+        ("document.querySelector('.md-content p').style.color = '#999'", "color-contrast"),
+        ("document.querySelector('.md-content p a').style.textDecoration = 'none'", "link-in-text-block"),
+        ("document.querySelectorAll('.scroll').forEach(one => one.removeAttribute('tabindex'))", "scrollable-region"),
+    ):
+        tab.set_viewport_size({"width": 390, "height": 800})
+        tab.emulate_media(color_scheme="light")
+        tab.goto(f"{HOST}performance/")
+        tab.evaluate(fault)
+        assert any(found.startswith(rule) for found in browser.serious(tab)), rule
+
+
+@pytest.mark.slow
+def test_a_link_that_leads_nowhere_fails(tmp_path: Path) -> None:
+    for name in ("mkdocs.yml", "README.md"):
+        (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "docs").mkdir()
+    for path in (ROOT / "docs").iterdir():
+        if path.name != "cards.md":
+            (tmp_path / "docs" / path.name).symlink_to(path)
+    text = (ROOT / "docs" / "cards.md").read_text(encoding="utf-8")
+    (tmp_path / "docs" / "cards.md").write_text(f"{text}\n[x](gone.md) [y](timing.md#gone)\n", encoding="utf-8")
+    done = build(tmp_path / "site", "--config-file", str(tmp_path / "mkdocs.yml"))
+    assert done.returncode != 0
+    assert "'gone.md', but the target is not found" in done.stderr
+    assert "does not contain an anchor '#gone'" in done.stderr

@@ -31,6 +31,12 @@ def test_no_sentence_is_one_to_read_twice(page: Path) -> None:
     assert twice(page.read_text(encoding="utf-8")) == []
 
 
+@pytest.mark.parametrize("said", ["Filled is the page.", "It ends.\nHeld are: drafts.", "A. Not noticed: a bug."])
+def test_a_planted_inversion_is_found(said: str) -> None:
+    assert len(twice(f"## A heading\n\n{said}")) == 1
+    assert twice("The page is filled. It is held.\nA bug is not noticed.") == []
+
+
 def test_the_pages_are_few_and_short() -> None:
     assert len(PAGES) <= 20
     words = [word for page in PAGES for word in page.read_text(encoding="utf-8").split()]
@@ -38,3 +44,14 @@ def test_the_pages_are_few_and_short() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(readme.split()) <= 450
     assert len(re.findall(r"(?<!!)\[[^\]]*\]\(", readme)) <= 12
+
+
+def test_documents_that_no_checkout_has_are_cited_by_title_and_section() -> None:
+    logs = (ROOT / ".ci" / "sessions").glob("*/log.jsonl")
+    assert [log.parent.name for log in logs if re.search(r"\b\d{3}\.md\b", log.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_rule_stands_apart_from_the_text_before_it(page: Path) -> None:
+    """Else Markdown makes a heading of that text."""
+    assert re.findall(r"^.*\w.*\n---$", page.read_text(encoding="utf-8"), re.MULTILINE) == []

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,19 @@ CHECKS: dict[str, Check] = {
 @pytest.mark.parametrize("check", CHECKS)
 def test_it_has_no_fault(check: str) -> None:
     assert [fault for each in WORKFLOWS.values() for fault in CHECKS[check](each)] == []
+
+
+def test_a_fault_that_is_planted_is_found() -> None:
+    """Of each kind; the checks above would pass if they looked at nothing."""
+    planted = {
+        "secrets": ("build", "SHA: ", "X: ${{ secrets.X }}\n          SHA: "),
+        "caches": ("build", "persist-credentials: false", "cache: pip"),
+        "no verbs": ("measure", "run: kernelgate doctor", "run: kernelgate physician"),
+    }
+    for check, (name, old, new) in planted.items():
+        workflow = WORKFLOWS[name]
+        assert old in workflow.text
+        assert list(CHECKS[check](replace(workflow, text=workflow.text.replace(old, new)))), check
 
 
 def tool(*command: str) -> subprocess.CompletedProcess[str]:

@@ -122,3 +122,17 @@ def test_throttled_processes_make_no_second_time() -> None:
     pooled = np.median(np.concatenate([one.samples_us["base"] for one in case.processes]))
     assert pooled > 1.7 * judge(made, Policy()).cases[0].base_us
     assert contradictions(made) == []
+
+
+@pytest.mark.parametrize("name", ["two speeds", "traces/contended"])
+def test_a_second_estimator_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: one table takes the median of all samples."""
+    rate = rates.rate
+
+    def pooled(case: TimedCase, side: Side, _: float | None = None) -> rates.Rate | None:
+        samples = [us for one in case.processes for us in one.samples_us.get(side, ())]
+        return rate(case, side, float(np.median(samples))) if samples else None
+
+    monkeypatch.setattr(rates, "rate", pooled)
+    found = contradictions(two_speeds() if name == "two speeds" else records.read(ROOT / "data" / f"{name}.json"))
+    assert {one.where.split(",")[0] for one in found} == {"comment", "page"}
