@@ -9,6 +9,7 @@ import contextlib
 import io
 import mmap
 import os
+import re
 import resource
 import sys
 from importlib import import_module
@@ -16,7 +17,7 @@ from keyword import iskeyword
 
 import click
 
-from kernelgate.bench.core.errors import KernelgateError, OutputError
+from kernelgate.bench.core.errors import KernelgateError, OutputError, UsageError
 from kernelgate.ci.commands import exit_codes
 
 SECTIONS = {
@@ -71,6 +72,8 @@ SECTIONS = {
     },
 }
 """The commands: for each the file below ci/commands that has it, and its line in --help."""
+LAST_S = 253_402_300_799
+"""The largest SOURCE_DATE_EPOCH that compilers take: the end of the year 9999."""
 MEMORY = 256 << 20
 """Bytes of address space that judging a record takes, of libraries mostly."""
 
@@ -155,6 +158,9 @@ def run(arguments: list[str]) -> int:
     """
     try:
         require_memory()
+        epoch = os.environ.get("SOURCE_DATE_EPOCH", "0")
+        if not re.fullmatch("[0-9]{1,12}", epoch) or int(epoch) > LAST_S:  # numpy and compilers would stop
+            raise UsageError(f"SOURCE_DATE_EPOCH={epoch[:40]!r} is no number of seconds since 1970: unset it")
         code = cli.main(arguments, prog_name="kernelgate", standalone_mode=False, auto_envvar_prefix="KERNELGATE")
         sys.stdout.flush()
     except (Exception, SystemExit, KeyboardInterrupt) as error:

@@ -58,6 +58,8 @@ def of_error(error: BaseException) -> tuple[int, str]:
         error = error.exceptions[0]
     if isinstance(error, click.Abort | KeyboardInterrupt):
         cause = error.__cause__ or error
+        if isinstance(cause, EOFError):  # click takes a compiled file that is cut short for the end of its input
+            return UNEXPECTED, f"kernelgate: {unexpected(cause)}"
         number = cause.number if isinstance(cause, StoppedError) else signal.SIGINT
         said = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
         return 128 + number, f"kernelgate: {said}"
@@ -72,6 +74,8 @@ def of_error(error: BaseException) -> tuple[int, str]:
         return KernelgateError.exit_code, f"kernelgate: {LACKING[errno.ENOMEM]}"
     if isinstance(error, OSError) and error.errno in LACKING:
         return KernelgateError.exit_code, f"kernelgate: {LACKING[error.errno]}"
+    if isinstance(error, OverflowError) and "timestamp" in str(error):
+        return KernelgateError.exit_code, "kernelgate: this machine's clock is centuries from now: set it"
     # click catches a closed pipe itself, and then exits with 1.
     if isinstance(error, BrokenPipeError) or (isinstance(error, SystemExit) and error.code == 1):
         return CLOSED_PIPE, ""

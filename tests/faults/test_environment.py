@@ -149,6 +149,16 @@ def test_a_failure_note_that_cannot_be_written_is_a_second_sentence(
     assert second.startswith(f"kernelgate: no note of this failure: {tmp_path}/file/note.json cannot be written: ")
 
 
+@pytest.mark.parametrize("epoch", ["x", "", "-1", "1.5", "9" * 5000, "²"])
+def test_a_time_for_builds_that_is_none_is_named(
+    epoch: str, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
+    assert "is no number of seconds since 1970: unset it" in ends_with(64, "decide", "0.8", "1.0").err
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    ends_with(0, "decide", "0.8", "1.0")
+
+
 def test_an_interrupt_while_the_command_is_loaded_is_one_sentence() -> None:
     interrupted = (
         "import sys\n"

@@ -45,6 +45,10 @@ def tells():
     click.echo("done")
 
 @cli.cli.command()
+def ends():
+    raise EOFError("marshal data too short")
+
+@cli.cli.command()
 def speaks():
     click.echo("1 µs ± 2 × 3")
 
@@ -53,7 +57,7 @@ cli.main()
 
 
 def kernelgate(*words: str, **more: object) -> subprocess.Popen[str]:
-    """A process with four verbs more, which fail as no other does."""
+    """A process with five verbs more, which fail as no other does."""
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT, **more}
     return subprocess.Popen([sys.executable, "-c", WITH_VERBS, *words], **given)  # type: ignore[call-overload, no-any-return]
 
@@ -103,6 +107,12 @@ def test_a_fault_of_our_own_is_one_sentence_and_its_traceback_a_file(tmp_path: P
         f"please report it with {file}, its traceback\n"
     )
     assert re.match(r"Traceback .*in fails.*ZeroDivisionError: by \{\}\nand more", file.read_text(), re.DOTALL)
+
+
+def test_a_file_of_python_that_is_cut_short_is_no_interrupt(tmp_path: Path) -> None:
+    code, _, said = ended("ends", env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert code == 70
+    assert said.strip().startswith("kernelgate: unexpected EOFError (marshal data too short), ")
 
 
 def test_a_terminal_that_says_ascii_is_no_fault() -> None:
@@ -170,6 +180,7 @@ def test_what_may_not_be_read_is_no_output_that_failed(tmp_path: Path) -> None:
             "kernelgate: no usable temporary directory found in ['/Tmp']: make room in one, or set TMPDIR",
         ),
         (ExceptionGroup("of tasks", [ExceptionGroup("of one", [BrokenPipeError()])]), 141, ""),
+        (OverflowError("timestamp too large"), 3, "kernelgate: this machine's clock is centuries from now: set it"),
         (KeyboardInterrupt(), 130, "kernelgate: interrupted"),
         (SystemExit(0), 0, ""),
     ],
