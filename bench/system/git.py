@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -328,6 +329,8 @@ def _git(
             raise KernelgateError(f"{repo} is no folder: name that of a git checkout") from None
         if isinstance(error, FileNotFoundError):
             raise KernelgateError("git is not on PATH: install it (apt-get install git)") from None
+        if error.errno not in (errno.EACCES, errno.ENOEXEC):  # the machine's
+            raise
         raise KernelgateError(f"git cannot be run in {repo}: {error.strerror}") from None
 
 
