@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Final, Literal
@@ -166,12 +167,12 @@ def profiled(profiler: Profiler) -> ProfilingResult:
             for at, job in enumerate(profiler.jobs):
                 making.append(Making(job, profiler.options, stack.enter_context(ncu_reader.waiting())))
                 making[-1].start(profiler.processes, at)
-                for before in making[-2:-1]:
-                    before.finish()
+                if at:
+                    making[-2].finish()
                 making[-1].wait_for_call()
                 advance(job.where)
-        for last in making[-1:]:
-            last.finish()
+        if making:
+            making[-1].finish()
         made = [one.profile() for one in making]
     failures = dict.fromkeys(one for one in made if isinstance(one, str))
     return ProfilingResult(tuple(one for one in made if isinstance(one, Profile)), tuple(failures))
@@ -362,9 +363,13 @@ def quoted(found: HotSpots, library: Library) -> HotSpots:
     def name(file: str) -> str:
         return of_commit(file) or PurePosixPath(file).name or file
 
+    @cache
+    def lines_of(path: str) -> list[str]:
+        return own[path].read_text(encoding="utf-8", errors="replace").splitlines()
+
     def text(one: HotLine) -> str | None:
         path = of_commit(one.file)
-        held = own[path].read_text(encoding="utf-8", errors="replace").splitlines() if path else []
+        held = lines_of(path) if path else []
         return held[one.line - 1].strip()[:MAX_HOT_TEXT] if one.line <= len(held) else None
 
     lines = (one.model_copy(update={"file": name(one.file), "text": text(one)}) for one in found.lines)
