@@ -199,3 +199,59 @@ def test_rounding_is_half_a_step_at_most_and_cutting_a_whole_one(dtype: torch.dt
     assert abs(found.base.outward) < 0.01
     assert found.head.outward == -found.head.mean, "every output is nearer to zero"
     assert abs(found.head.bias) < 0.01, "of positive and negative outputs alike"
+
+
+class NormGradient(Kernel):
+    """The gradient of an RMSNorm, whose terms cancel where a row has one element."""
+
+    def oracle(self, case: Any, x: torch.Tensor, weight: torch.Tensor, grad: torch.Tensor) -> torch.Tensor:  # noqa: ARG002
+        of = x.detach().requires_grad_()
+        out = of / (of.square().mean(-1, keepdim=True) + 1e-6).sqrt() * weight
+        return torch.autograd.grad(out, of, grad)[0]
+
+
+def norm_gradient(rows: int, columns: int, kernel: Any, seed: int) -> Comparison:
+    chance = torch.Generator().manual_seed(seed)
+    x, grad = (torch.randn(rows, columns, generator=chance) for _ in range(2))
+    given = {"x": x, "weight": torch.randn(columns, generator=chance), "grad": grad}
+    card, case = NormGradient(), CaseAxes({"dtype": "fp32"})
+    right = compare.expected(card, case, given, ("out",))
+    return compare.outputs(card, case, {"out": kernel(**given)}, right, lambda: given)
+
+
+def in_one_pass(x: torch.Tensor, weight: torch.Tensor, grad: torch.Tensor, correction: float = 1.0) -> torch.Tensor:
+    scale = 1 / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt()
+    mean = (x * weight * grad).mean(-1, keepdim=True)
+    return scale * (weight * grad - correction * x * mean * scale * scale)
+
+
+@pytest.mark.parametrize("rows", [1, 17, 64])
+def test_rounding_where_terms_cancel_is_not_wrong(rows: int) -> None:
+    for seed in range(20):
+        assert norm_gradient(rows, 1, in_one_pass, seed).passed
+
+
+def test_what_rounding_does_not_explain_is_wrong_where_terms_cancel_too() -> None:
+    def without_the_last_term(**given: torch.Tensor) -> torch.Tensor:
+        return in_one_pass(**given, correction=0.0)
+
+    def a_little_off(**given: torch.Tensor) -> torch.Tensor:
+        return in_one_pass(**given, correction=1.001)
+
+    for columns in (1, 300):
+        for kernel in (without_the_last_term, a_little_off):
+            assert not norm_gradient(17, columns, kernel, seed=0).passed, (columns, kernel)
+
+
+def test_an_oracle_that_takes_float64_alone_explains_nothing() -> None:
+    class Wide(NormGradient):
+        def oracle(self, case: Any, x: torch.Tensor, weight: torch.Tensor, grad: torch.Tensor) -> torch.Tensor:
+            assert x.dtype == torch.float64
+            return super().oracle(case, x, weight, grad)
+
+    x, weight, grad = torch.tensor([[2.0]]), torch.tensor([3.0]), torch.tensor([[5.0]])
+    given, card, case = {"x": x, "weight": weight, "grad": grad}, Wide(), CaseAxes({"dtype": "fp32"})
+    right = compare.expected(card, case, given, ("out",))
+    made = {"out": right["out"].float() + 2e-7}
+    assert not compare.outputs(card, case, made, right, lambda: given).passed
+    assert compare.outputs(NormGradient(), case, made, right, lambda: given).passed
