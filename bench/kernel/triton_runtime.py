@@ -72,23 +72,22 @@ def fill(folder: Path, caches: Iterable[Path]) -> SharedCache:
     return SharedCache(folder, frozenset(folder.glob("*/*.cubin")))
 
 
-def chosen(ops: Any) -> str:
-    """What the autotuned kernels of an imported package run with, such as "scale: BLOCK=1024, warps=8, stages=3"; ""
-    for other operators. A kernel that has not run yet, or has no choice, is left out; of several keys the last choice
-    is given."""
+def tuners(ops: Any) -> list[Any]:
+    """The autotuned kernels of an imported package that the garbage collector lists: once it is frozen, those that were
+    made since. None of other operators."""
     if "triton" not in sys.modules:
-        return ""
+        return []
+    package = getattr(ops, "__name__", "")
     from triton.runtime.autotuner import Autotuner
 
     # Kernels that a function or a class made are no attributes of a module.
-    tuners = [value for value in gc.get_objects() if issubclass(type(value), Autotuner)]
-    ran = {
-        f"{tuner.base_fn.__name__}: {describe(tuner.best_config)}"
-        for tuner in tuners
-        if tuner.base_fn.__module__.partition(".")[0] == ops.__name__ and len(tuner.configs) > 1
-        if hasattr(tuner, "best_config")
-    }
-    return "; ".join(sorted(ran))
+    every = (value for value in gc.get_objects() if issubclass(type(value), Autotuner))
+    return [one for one in every if one.base_fn.__module__.partition(".")[0] == package and len(one.configs) > 1]
+
+
+def choices(tuners: Iterable[Any]) -> dict[tuple[str, Any], str]:
+    """What they run with, by kernel and tuning key: "BLOCK=1024, warps=8, stages=3"."""
+    return {(one.base_fn.__name__, key): describe(config) for one in tuners for key, config in dict(one.cache).items()}
 
 
 def describe(config: Any) -> str:

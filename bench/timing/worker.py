@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -80,6 +81,10 @@ class Worker:
     verifier: Verifier
     case: OpenedCase | None = None
     called: set[record.Side] = field(default_factory=set)
+    tuners: dict[record.Side, list[Any]] = field(default_factory=dict)
+    """Of what was loaded before the garbage collector was frozen."""
+    tuned: set[tuple[record.Side, str, Any]] = field(default_factory=set)
+    """Before the present case: by kernel and tuning key."""
     stops: Callable[[], int] = lambda: 0
     """How often this process was stopped."""
 
@@ -125,7 +130,7 @@ class Worker:
         if not self.on_gpu:
             cores = f"{torch.get_num_threads()} of {len(os.sched_getaffinity(0))} cores"
             notes.append(record.Note(code="cpu_cores", text=f"the CPU kernel was timed on {cores}"))
-        choices = {side: choice for side, bound in self.bound.items() if (choice := triton_runtime.chosen(bound.ops))}
+        autotuned = self._autotuned()
         memory_bytes = {side: self._memory_bytes(case, side) for side in sorted(self.called)} if self.on_gpu else {}
         for arena in (case.read, case.written):
             memory.close(arena, owner=False)
@@ -133,7 +138,18 @@ class Worker:
         gc.collect()
         if self.on_gpu:
             torch.cuda.empty_cache()
-        return protocol.CaseDone(autotuned=choices, memory_bytes=memory_bytes, notes=tuple(notes))
+        return protocol.CaseDone(autotuned=autotuned, memory_bytes=memory_bytes, notes=tuple(notes))
+
+    def _autotuned(self) -> dict[record.Side, str]:
+        """What the autotuner has chosen for this case, such as "scale: BLOCK=1024, warps=8"."""
+        found: dict[record.Side, str] = {}
+        for side, bound in self.bound.items():
+            every = (*self.tuners.get(side, ()), *triton_runtime.tuners(bound.ops))
+            now = {(side, *at): choice for at, choice in triton_runtime.choices(every).items()}
+            chosen = sorted(f"{at[1]}: {choice}" for at, choice in now.items() if at not in self.tuned)
+            self.tuned.update(now)
+            found |= {side: "; ".join(chosen)} if chosen else {}
+        return found
 
     def _memory_bytes(self, case: OpenedCase, side: record.Side) -> int:
         """Of one more call, after all that are timed and compared: the outputs that it is handed, and the most that it
@@ -300,6 +316,7 @@ def make_calls(request: TimingRequest, leader: Leader) -> None:
                 worker = Worker(
                     request, judge, by_side, timer, step_us, cache, leader.send, source, verifier, stops=stops
                 )
+                worker.tuners = {side: triton_runtime.tuners(one.ops) for side, one in by_side.items()}
                 leader.send(Ready())
                 gc.freeze()
                 gc.disable()  # a collection takes as long as a whole sample; cases are collected when they end

@@ -138,12 +138,13 @@ def of_part(part: GpuReport, policy: Policy, merge: bool = True) -> BuiltReport:
 
 def _remarks(gpu: GpuReport, policy: Policy, merge: bool) -> tuple[Line, ...]:
     on_cards = remarks.of_cards(gpu.record, gpu.verdict)
+    tuned = remarks.autotuned(gpu.record, gpu.verdict)
     if gpu.verdict is None or gpu.is_wrong:
         return (*on_cards, *gpu.remarks)
     blocking = why.blocking(gpu.record, policy.static) if merge else ()
     differs = gpu.verdict.apart
     otherwise: tuple[Line, ...] = ((Mark.SLIGHT, f" {baseline_age.words(differs)}."),) if differs else ()
-    return (*otherwise, *on_cards, *remarks.precision(gpu.record), *blocking, *gpu.remarks)
+    return (*otherwise, *on_cards, *remarks.precision(gpu.record), *tuned, *blocking, *gpu.remarks)
 
 
 def _checks(gpu: GpuReport, policy: Policy, gpus: Sequence[GpuReport]) -> tuple[Line, ...]:

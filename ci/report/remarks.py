@@ -3,14 +3,16 @@ judged them, and what limits precision; and what compilers warn of, folded."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from kernelgate.bench.record import CaseKey, CompilerWarning, Environment, Note, RunRecord, TimedProcess, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Bullets, Code, Line, Mark, Paragraph, Piece, Section
 from kernelgate.ci.judge import cards, static
-from kernelgate.ci.judge.case import RecordVerdict, Status
+from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status
 from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.report.gpu import GpuReport
 
@@ -144,6 +146,24 @@ def precision(record: RunRecord) -> tuple[Line, ...]:
     if not ways:
         return ()
     return ((Mark.SLIGHT, f" Lower precision: {' or '.join(ways)}, not in interleaved rounds of one process."),)
+
+
+def autotuned(record: RunRecord, verdict: RecordVerdict | None) -> Iterator[Line]:
+    """A remark where @triton.autotune gives a case several speeds, and nothing is certain of it."""
+    left = {case.key for case in verdict.cases if case.status.outcome is Outcome.INCONCLUSIVE} if verdict else set()
+    names = formatting.names(record.cases, record.cards)
+    for case in (one for one in timed_cases(record) if one.key in left):
+        for side in ("head", "base"):
+            chosen = Counter(one.timing.autotuned[side] for one in case.processes if side in one.timing.autotuned)
+            if len(chosen) > 1:
+                parts = [
+                    (", " if at else "", Code(choice), f" in {n}") for at, (choice, n) in enumerate(chosen.items())
+                ]
+                yield (
+                    *(Mark.SLIGHT, " ", names[case.key], f": the autotuner of {side} chose ", *chain(*parts)),
+                    f" of {chosen.total()} processes, each with a speed of its own. Pin one configuration to compare.",
+                )
+                return
 
 
 def has_both(process: TimedProcess) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -75,18 +76,23 @@ def blocks(made: Launches) -> list[int]:
 
 
 HERE = SimpleNamespace(__name__=__name__.partition(".")[0])
-"""This module, as the package that chosen() is asked of."""
+"""This module, as a package."""
 
 
 def test_what_was_chosen(launches: Launches) -> None:
-    assert triton_runtime.chosen(HERE) == ""
+    known = triton_runtime.tuners(HERE)
+    assert known == [scale], "the other has no choice"
+    assert triton_runtime.choices(known) == {}
     scale[(1,)](None, 100)
     single[(1,)](None, 100)
     assert blocks(launches) == [64, 128, 256, 256, 64]
-    assert triton_runtime.chosen(HERE) == "scale: block=256, warps=8, stages=3, ctas=2, maxnreg=64"
-    scale.cache[100,] = CONFIGS[1]
-    scale[(1,)](None, 100)
-    assert triton_runtime.chosen(HERE) == "scale: block=128, warps=4, stages=5"
+    [(at, choice)] = triton_runtime.choices(known).items()
+    assert (at[0], choice) == ("scale", "block=256, warps=8, stages=3, ctas=2, maxnreg=64")
+    gc.freeze()
+    try:
+        assert scale not in triton_runtime.tuners(HERE), "so whoever freezes the garbage must know them before"
+    finally:
+        gc.unfreeze()
 
 
 def test_every_configuration(launches: Launches) -> None:

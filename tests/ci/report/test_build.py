@@ -258,3 +258,21 @@ def test_a_gpu_that_measured_nothing_or_wrongly_hides_no_other() -> None:
     assert "**Now:** repeat it with `kernelgate fuzz --seed 1271" in text
     assert "9 cases unchanged wherever measured" in text
     assert "➖ `l4`: 38 of 38 fuzz cases passed" in text, "beside a wrong result nothing is called correct"
+
+
+def test_an_autotuner_that_chooses_by_process_is_said_where_nothing_is_certain() -> None:
+    def tuned(name: str, *by_process: str) -> str:
+        kept = EXAMPLES[name]().record
+        chosen = dict(enumerate(by_process))
+        processes = []
+        for number, one in enumerate(kept.processes):
+            autotuned = {"head": f"scale: warps={chosen.get(number, by_process[-1])}"}
+            timings = tuple(timing.model_copy(update={"autotuned": autotuned}) for timing in one.timings)
+            processes.append(one.model_copy(update={"timings": timings}))
+        record = kept.model_copy(update={"processes": tuple(processes)})
+        return comment(reported(record, Policy()).report)
+
+    said = "the autotuner of head chose `scale: warps=4`"
+    assert said in tuned("cannot_tell_throttled", "4", "8")
+    assert said not in tuned("cannot_tell_throttled", "4"), "always the same"
+    assert said not in tuned("equivalent", "4", "8"), "certain all the same"
