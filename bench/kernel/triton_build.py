@@ -48,6 +48,8 @@ UNSEEN = re.compile(rb"(?<!\bre)\.compile\b|\b(?:ASTSource|CompiledKernel|JITFun
 """In sources that launch, or may launch, kernels past `kernel[grid](…)`, where the build does not see them."""
 READ_BY_TRITON = re.compile(r"TRITON_(?!CACHE_DIR$|HOME$).*|DISABLE_LLVM_OPT|PTXAS_OPTIONS|NVPTX_ENABLE_DUMP")
 """Variables of the environment, when it compiles."""
+GRADIENT = ("torch.fx.experimental.symbolic_shapes",)
+"""What torch imports for the first gradient that is given one: 487 modules, and 2 s of a process's first call."""
 RISKY = 64
 """Risky trials that kernels are compiled for at most: each takes up to a second and, where it is of a new kind, the
 compiling of a kernel. Huge ones are left out, which take the memory of a GPU, and layouts that only change strides."""
@@ -154,7 +156,7 @@ def build_package(
             kind="package",
             namespace=spec.name,
             operators=tuple(sorted(made.operators)),
-            imports=made.imports,
+            imports=(*made.imports, *(GRADIENT if b"autograd" in file.read_bytes() else ())),
             sha=None,
             targets=targets,
             key=key,

@@ -44,6 +44,9 @@ WARM_UP_S = 0.5
 """Device work before the first sample of a process: until then ratios of identical code scatter several times more."""
 CASE_WARM_UP_S = 0.05
 """And before the first sample of each further case."""
+WARM_UP_TIMES = 4.0
+"""But no more than so many times as long in all, where the host takes longer than the device: a gradient through
+autograd took 5.4 s for 0.5 s of device work, in each process."""
 REFERENCE_EVERY = 4
 """The reference is timed in every fourth round: nothing is decided by it."""
 ROUNDS_PER_TURN = 20
@@ -380,8 +383,8 @@ def _warmed(team: Team, case: CaseSamples, measured: Runner, seconds: float) -> 
     few = min(2, case.prepared.slots)
     first = [batch(team, case, measured, [(side, 1)] * few, how) for side in sides]  # each alone: one may crash
     call_us = {side: max(1e-3, min(one.us for one in done)) for side, done in zip(sides, first, strict=True)}
-    worked_us, tries = sum(one.us for done in first for one in done), 0
-    while worked_us < seconds * 1e6 and tries < 10_000:
+    worked_us, begun = sum(one.us for done in first for one in done), time.perf_counter()
+    while worked_us < seconds * 1e6 and time.perf_counter() - begun < WARM_UP_TIMES * seconds:
         repeats = _repeats(case, call_us, 0.0)
         most = max(repeats.values())
         room = min(case.prepared.slots // most, case.queue_length // (most + AROUND_SAMPLE), MAX_SAMPLES)
@@ -394,7 +397,6 @@ def _warmed(team: Team, case: CaseSamples, measured: Runner, seconds: float) -> 
             side: max(median(one.us for one in done if one.side == side) / repeats[side], 1e-3) for side in sides
         }
         worked_us += sum(one.us for one in done)
-        tries += 1
     return call_us
 
 

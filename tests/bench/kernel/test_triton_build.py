@@ -405,3 +405,17 @@ def test_where_there_is_a_driver_what_the_c_compiler_makes_for_triton_comes_alon
         made[name] = {path.name.partition(".")[0]: path.read_bytes() for path in helpers}
     assert (list(made["with"]), made["without"]) == (["cuda_utils"], {})
     assert made["with"] == made["again"], "the same bytes for every build"
+
+
+def test_what_the_first_gradient_imports_can_be_imported_ahead() -> None:
+    script = f"""
+import importlib, sys, torch
+for name in {triton_build.GRADIENT}:
+    importlib.import_module(name)
+known = set(sys.modules)
+x = torch.ones(2, requires_grad=True)
+torch.autograd.grad(x * 2, x, torch.ones(2))
+print(*set(sys.modules) - known)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

@@ -298,3 +298,13 @@ def test_a_timing_holds_each_sample() -> None:
     next(one for one in case.samples if one.side == "head").sm_mhz = None
     timing = case_timing.finished(simulated.team, case, "card").timing
     assert set(timing.sm_mhz) == {"base", "reference"}, "known of some samples alone"
+
+
+def test_warming_up_ends_where_the_host_takes_longer_than_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    def batches(host_s: float) -> int:
+        simulated, now = SimulatedProcess({"base": 1.0, "head": 1.0}), iter(range(10**6))
+        monkeypatch.setattr(case_timing.time, "perf_counter", lambda: next(now) * host_s)
+        warmed(simulated, seconds=0.5)
+        return len(simulated.batches)
+
+    assert batches(host_s=0.5) < 10 < batches(host_s=1e-9)
