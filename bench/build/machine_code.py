@@ -42,7 +42,10 @@ _FUNCTION = re.compile(r"^\s*Function\s*:\s*(\S+)", re.MULTILINE)
 _USAGE = re.compile(r"^\s*Function (\S+):\s*\n(.*REG:.*)", re.MULTILINE)
 _RESOURCE = re.compile(r"(REG|STACK|SHARED):(\d+)")
 _TARGET = re.compile(r"^(?:\s*code for|arch =|\.target)\s+(sm_\d+a?)", re.MULTILINE)
-_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)((?:\.[A-Z0-9_]+)*)", re.MULTILINE)
+_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)", re.MULTILINE)
+_SPILL = re.compile(r"\bSTL((?:\.[A-Z0-9_]+)*)\s+\[R1(?:\+0x[0-9a-f]+)?\], R(?!Z)")
+"""A store of a register to a fixed place of the stack, whose pointer is R1: its bytes are ptxas's "spill stores". Other
+stores to local memory are to arrays that are indexed at run time, which no register could hold, or zero these."""
 _INFO = re.compile(r"^\.nv\.info\.(\S+)", re.MULTILINE)
 _THREADS = re.compile(
     r"EIATTR_(?:MAX_THREADS|REQNTID)(?:(?!EIATTR_)[\s\S])*?Value:\s+0x([0-9a-f]+) 0x([0-9a-f]+) 0x([0-9a-f]+)"
@@ -141,17 +144,15 @@ def _by_function(heading: re.Pattern[str], text: str) -> dict[str, str]:
 
 
 def _instructions(text: str) -> tuple[Counter[str], int]:
-    """The mix, and the bytes that are stored to local memory."""
-    mix, spills = Counter[str](), 0
-    for opcode, modifiers in _INSTRUCTION.findall(text):
+    """The mix, and the bytes of registers that are spilled."""
+    mix = Counter[str]()
+    for opcode in _INSTRUCTION.findall(text):
         if opcode == "NOP":
             continue  # padding
         mix["total"] += 1
         if opcode in COUNTED:
             mix["BAR" if opcode == "SYNCS" else opcode] += 1
-        if opcode == "STL":
-            spills += 16 if ".128" in modifiers else 8 if ".64" in modifiers else 4
-    return mix, spills
+    return mix, sum(16 if ".128" in wide else 8 if ".64" in wide else 4 for wide in _SPILL.findall(text))
 
 
 def demangled(names: list[str]) -> dict[str, str]:

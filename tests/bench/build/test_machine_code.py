@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -38,6 +39,16 @@ def test_spills_are_what_ptxas_says(tmp_path: Path) -> None:
     assert kernel.spill_bytes
     assert kernel.instructions["STL"] > 0
     assert kernel.threads == 256
+
+
+def test_arrays_in_local_memory_are_no_spills(tmp_path: Path) -> None:
+    cubin, said = compiled("arrays", "sm_90", tmp_path)
+    pattern = r"properties for \w*?(nearest|histogram|spilled_too)\w*\n.* (\d+) bytes spill stores"
+    by_ptxas = {name: int(size) for name, size in re.findall(pattern, said)}
+    found = {kernel.name: kernel for kernel in machine_code.read(cubin)}
+    assert {name: kernel.spill_bytes for name, kernel in found.items()} == by_ptxas
+    assert by_ptxas["nearest"] == by_ptxas["histogram"] == 0 < by_ptxas["spilled_too"]
+    assert all(kernel.stack_bytes and kernel.instructions["STL"] for kernel in found.values())
 
 
 def test_missing_tools_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
