@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 
 from kernelgate.bench.record import CaseKey, CompilerWarning, Environment, Note, RunRecord, TimedProcess, timed_cases
 from kernelgate.ci.document import formatting
@@ -154,16 +153,17 @@ def autotuned(record: RunRecord, verdict: RecordVerdict | None) -> Iterator[Line
     names = formatting.names(record.cases, record.cards)
     for case in (one for one in timed_cases(record) if one.key in left):
         for side in ("head", "base"):
-            chosen = Counter(one.timing.autotuned[side] for one in case.processes if side in one.timing.autotuned)
-            if len(chosen) > 1:
-                parts = [
-                    (", " if at else "", Code(choice), f" in {n}") for at, (choice, n) in enumerate(chosen.items())
-                ]
-                yield (
-                    *(Mark.SLIGHT, " ", names[case.key], f": the autotuner of {side} chose ", *chain(*parts)),
-                    f" of {chosen.total()} processes, each with a speed of its own. Pin one configuration to compare.",
-                )
-                return
+            by_process = [
+                one.timing.autotuned[side].split("; ") for one in case.processes if side in one.timing.autotuned
+            ]
+            for kernels in zip(*by_process, strict=False):
+                if len(chosen := Counter(kernels)) > 1:
+                    line: list[Piece] = [Mark.SLIGHT, " ", names[case.key], f": the autotuner of {side} chose"]
+                    for at, (choice, times) in enumerate(chosen.most_common()):
+                        line += [", " if at else " ", Code(choice), f" in {times}"]
+                    each = "each with a speed of its own. Pin one configuration to compare."
+                    yield (*line, f" of {len(kernels)} processes, {each}")
+                    return
 
 
 def has_both(process: TimedProcess) -> bool:

@@ -272,7 +272,7 @@ def test_an_autotuner_that_chooses_by_process_is_said_where_nothing_is_certain()
         record = kept.model_copy(update={"processes": tuple(processes)})
         return comment(reported(record, Policy()).report)
 
-    said = "the autotuner of head chose `scale: warps=4`"
+    said = "the autotuner of head chose `scale: warps=8` in 4, `scale: warps=4` in 1 of 5 processes"
     assert said in tuned("cannot_tell_throttled", "4", "8")
-    assert said not in tuned("cannot_tell_throttled", "4"), "always the same"
-    assert said not in tuned("equivalent", "4", "8"), "certain all the same"
+    assert "autotuner" not in tuned("cannot_tell_throttled", "4"), "always the same"
+    assert "autotuner" not in tuned("equivalent", "4", "8"), "certain all the same"
