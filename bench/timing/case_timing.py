@@ -287,6 +287,7 @@ def batch(
             sides=tuple(side for side, repeats in samples for _ in range(repeats)),
             busy_us=took_us,  # by this process's clock: the other's may be wrong so that less is compared
             samples=len(sides),
+            graph=how.graph,
         )
         probed = team.verifier.ask(looked, protocol.Checked).probed
         if answer.waits:
@@ -492,7 +493,7 @@ def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
         inner_repeats=case.inner_repeats,
         pause_us=case.pause_us or None,
         telemetry=nvml.telemetry(case.readings),
-        graph_us=dict(sorted(case.graph_us.items())),
+        graph_us=dict(sorted(case.graph_us.items())) if checked.graphs else {},
         calls=checked.calls,
         errors=checked.errors,
         autotuned={side: choice for one in done for side, choice in one.autotuned.items()},

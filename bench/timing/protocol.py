@@ -127,6 +127,8 @@ class CheckCalls(Message):
     """What the batch took: checking it must not take much of that."""
     samples: int = 0
     """Whose probes are read."""
+    graph: bool = False
+    """They were replayed from a CUDA graph."""
 
 
 class ProbeReading(Message):
@@ -165,6 +167,8 @@ class CaseChecked(Message):
     """What drawing, poisoning and comparing took of the device."""
     disturbed: str | None = None
     """What was done to the verifier, or to the inputs, while calls were made."""
+    graphs: bool = True
+    """Whether a CUDA graph holds what a call does."""
 
 
 ToVerifier = PrepareCase | PlanCalls | CheckCalls | ShareMemory | CloseCase

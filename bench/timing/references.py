@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 
 import torch
@@ -297,6 +297,10 @@ class CallTally:
         self.maxima.append(None if error.maximum is None else min(error.maximum, record.LARGEST))
         if error.mean is not None:
             self.means.append(min(error.mean, record.LARGEST))
+
+    def join(self, other: CallTally) -> None:
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
     def wrote_outside(self, compared: bool) -> None:
         """As wrong as a wrong output. `compared`: whether it was counted as one that was looked at."""

@@ -61,6 +61,8 @@ class CaseVerifier:
         self.device = asked.device
         self.seconds = 0.0
         self.tallies: dict[record.Side, CallTally] = {}
+        self.replayed: dict[record.Side, CallTally] = {}
+        """Of calls from CUDA graphs."""
         self.planned: list[tuple[int, int]] = []
         self._again: list[bool] = []
         self._busy_us = self._drawing_us = self._draw_cost_us = self._comparing_us = 0.0
@@ -175,10 +177,11 @@ class CaseVerifier:
     def check(self, asked: protocol.CheckCalls) -> protocol.Checked:
         """Compares a quarter of the planned calls, and makes their outputs unusable for those that follow."""
         self._busy_us += asked.busy_us
+        tallies = self.replayed if asked.graph else self.tallies
         with self._spending():
             for side, again in zip(asked.sides, self._again, strict=True):
                 if side != "reference":
-                    tally = self.tallies.setdefault(side, CallTally())
+                    tally = tallies.setdefault(side, CallTally())
                     tally.made += 1
                     tally.repeated += again
             begun = time.perf_counter()
@@ -189,10 +192,10 @@ class CaseVerifier:
             synchronize(self.device)
             self._comparing_us += (time.perf_counter() - begun) * 1e6
             for at, error in zip(chosen, errors, strict=True):
-                self.tallies[asked.sides[at]].add(error)
+                tallies[asked.sides[at]].add(error)
             for at in made:
                 if self.planned[at][1] in outside:
-                    self.tallies[asked.sides[at]].wrote_outside(at in chosen)
+                    tallies[asked.sides[at]].wrote_outside(at in chosen)
             self._poison(self.slots if self._alone else len(self.planned))
             synchronize(self.device)
         return protocol.Checked(probed=self._probed(asked.samples))
@@ -246,6 +249,13 @@ class CaseVerifier:
 
     def close(self) -> protocol.CaseChecked:
         notes = []
+        graphs = "base" not in self.replayed or not self.replayed["base"].failed
+        if graphs:
+            for side, tally in self.replayed.items():
+                self.tallies.setdefault(side, CallTally()).join(tally)
+        else:  # a kernel that launches on another stream, whose time says nothing
+            text = "a CUDA graph does not hold what a call of base does, so no time from graphs is given"
+            notes.append(record.Note(code="no_graphs", text=text))
         if not self.references.complete:
             share = len(self.references.entries) / self.pool.size.entries
             part = "those on two of the input sets" if self.pool.whole else f"{100 * share:.2g}% of each"
@@ -272,6 +282,7 @@ class CaseVerifier:
             notes=tuple(notes),
             seconds=self.seconds,
             disturbed=disturbed,
+            graphs=graphs,
         )
 
     @contextmanager

@@ -270,3 +270,17 @@ def test_two_probes_tell_how_long_it_took_and_on_one_multiprocessor_the_clock() 
     assert (here.started_us, here.us, here.sm_mhz) == (4.0, 2.0, 1500.0)
     assert verifier._probed((5_000, 100, 3, 7_000, 3_100, 4), 1_000).sm_mhz is None
     assert verifier._probed((5_000, 100, 3, 7_000, 90, 3), 1_000).sm_mhz is None, "a counter that began anew"
+
+
+@pytest.mark.parametrize("base_too", [False, True])
+def test_what_base_does_in_a_graph_alike_is_no_wrong_result(tmp_path: Path, base_too: bool) -> None:
+    """A kernel that launches on the default stream is in no graph, whose replay leaves the outputs as they were."""
+    with verified.opened(verified.write(tmp_path, ROWS), AXES) as case:
+        for side in ("base", "head"):
+            assert case.turn(case.work, 4, side) == 0
+            case.turn(nothing if base_too or side == "head" else case.work, 4, side, graph=True)
+        checked = case.verifier.close()
+    assert checked.graphs is not base_too, "their times are of nothing"
+    assert checked.calls["base"].failed == 0
+    assert bool(checked.calls["head"].failed) is not base_too
+    assert [note.code for note in checked.notes if note.code == "no_graphs"] == ["no_graphs"] * base_too
