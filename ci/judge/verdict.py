@@ -264,11 +264,12 @@ def undecided(record: RunRecord, policy: Policy, history: History = NO_HISTORY) 
     claimed = claims(evidences, policy)
     few, many = policy.processes.minimum, policy.processes.limit
     lacking = inference.unconfirmed_by_mean(evidences, claimed, policy)
+    many_of = dict.fromkeys(correctness.wrong_outputs(record, "base"), few)  # nothing can ever be compared with these
     return frozenset(
         case.key
         for case, claim in zip(evidences, claimed, strict=True)
         if timed[case.key] < few
-        or (timed[case.key] < many and (case.key in lacking or not settled(case, claim, policy)))
+        or (timed[case.key] < many_of.get(case.key, many) and (case.key in lacking or not settled(case, claim, policy)))
     )
 
 

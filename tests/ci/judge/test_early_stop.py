@@ -10,14 +10,14 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from kernelgate.bench.record import CaseKey
+from kernelgate.bench.record import Calls, CaseKey
 from kernelgate.ci.judge import inference, prior, verdict
 from kernelgate.ci.judge.estimate import Evidence, Group
 from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.verdict import judge, undecided
 from kernelgate.ci.policy.policy import Certainty, Policy
-from tests.ci.records import case, noise
+from tests.ci.records import case, noise, with_calls
 from tests.runs import run_record
 
 POLICY = Policy()
@@ -32,7 +32,7 @@ RECORDS = 150
 
 
 def test_cases_of_one_record_may_have_any_numbers_of_processes() -> None:
-    """Two short of the minimum, one open, one at the limit that stays open, one decided."""
+    """Two short of the minimum, one open, one at the limit that stays open, one decided, one whose base is wrong."""
     rng = np.random.default_rng(1)
     wild, calm = noise(rng, spread=0.3), noise(rng, spread=0.001)
     sides = {
@@ -42,10 +42,15 @@ def test_cases_of_one_record_may_have_any_numbers_of_processes() -> None:
         "at the limit": noise(rng, spread=0.3, processes=7),
         "decided": (calm[0][:3], calm[1][:3]),
     }
-    record = run_record([case(*times, id_=name) for name, times in sides.items()])
+    wrong = case(wild[0][:3], wild[1][:3], id_="of a wrong base")
+    cases = [
+        *(case(*times, id_=name) for name, times in sides.items()),
+        with_calls(wrong, base=Calls(compared=9, failed=1)),
+    ]
+    record = run_record(cases)
     assert {key.id for key in undecided(record, POLICY)} == {"untimed", "once", "open"}
     counted = {one.id: one.processes for one in judge(record, POLICY).cases}
-    assert counted == {"untimed": 0, "once": 1, "open": 3, "at the limit": 7, "decided": 3}
+    assert counted == {"untimed": 0, "once": 1, "open": 3, "at the limit": 7, "decided": 3, "of a wrong base": 3}
 
 
 Again = Callable[[Sequence[Evidence], Sequence[Inference | None]], Collection[int]]
