@@ -278,14 +278,15 @@ def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
     kept = [one for one in tried if one.decision == "kept"]
     last = measured[-1] if measured else None
     since = kept_since(events, last) if last else []
-    gpu, price = opened_of(events).gpu, policy.costs.of(opened_of(events).gpu)
-    machine_s = seconds_of(events) if opened_of(events).on_gpu else 0.0  # it costs, whatever a gate or try does there
+    opened = opened_of(events)
+    price = policy.costs.of(opened.gpu) if opened.source == "measured" else None  # a document tells what it paid
+    machine_s = seconds_of(events) if opened.on_gpu else 0.0  # it costs, whatever a gate or try does there
     # A session on a CPU costs no GPU; what one on a GPU without a price cost is only known where it was logged.
-    paid: dict[str, float] = {"gpu": 0.0} if gpu == "cpu" else {}
+    paid: dict[str, float] = {"gpu": 0.0} if opened.gpu == "cpu" else {}
     for event in events:
         if isinstance(event, logs.SessionCost):
             paid[event.of] = paid.get(event.of, 0.0) + event.usd
-    if price is not None and gpu != "cpu":
+    if price is not None:
         paid["gpu"] = paid.get("gpu", 0.0) + machine_s / HOUR_S * price.hour
     uses = [event for event in events if isinstance(event, logs.PatternUse)]
     return SessionFigures(
