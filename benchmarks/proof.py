@@ -47,14 +47,14 @@ PAIRS = (
 
 def text() -> str:
     rows = [row for name, commit, claim in PAIRS for row in _rows(commit, claim, record.read(DATA / f"{name}.json"))]
-    header = ("commit", "case", "authors", "kernelgate", "do_bench", "benchstat", "nvbench-compare", "GPU")
+    header = ("commit", "case", "authors", "kernelgate", "medians", "nvbench-compare", "GPU")
     return markdown(header, rows, numbers=False)
 
 
 def _rows(commit: str, claim: str, made: RunRecord) -> list[list[str]]:
     if correctness.fuzz_failures(made):
         said = plain_line(headline(made))
-        return [[commit, "", claim, f"blocks: {said[0].lower()}{said[1:]}", "", "", "", ""]]
+        return [[commit, "", claim, f"blocks: {said[0].lower()}{said[1:]}", "", "", ""]]
     verdict = judge(made, Policy())
     seconds = sum(cost.gpu_seconds for cost in made.costs) if made.costs else 0.0
     labels = {case.key: case.label or "" for case in made.cases}
@@ -70,7 +70,7 @@ def _ours(one: CaseVerdict) -> str:
     return f"{one.status.name.lower()}: {one.change_pct:+.1f}% [{low:+.1f}, {high:+.1f}]"
 
 
-def _others(made: RunRecord, one: CaseVerdict) -> tuple[str, str, str]:
+def _others(made: RunRecord, one: CaseVerdict) -> tuple[str, str]:
     timing = next(
         timing
         for process in made.processes
@@ -83,11 +83,7 @@ def _others(made: RunRecord, one: CaseVerdict) -> tuple[str, str, str]:
     mean = head.mean() / base.mean() - 1
     noise = min(float(one.std() / one.mean()) for one in (base, head))
     same = "same" if abs(mean) <= noise else "fast" if mean < 0 else "slow"
-    return (
-        f"{change:+.1f}%",
-        f"{change:+.1f}%" if certain else "~",
-        f"{same} ({100 * mean:+.1f}%, noise {100 * noise:.1f}%)",
-    )
+    return f"{change:+.1f}%{'' if certain else ' ~'}", f"{same} ({100 * mean:+.1f}%)"
 
 
 if __name__ == "__main__":

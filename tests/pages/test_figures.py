@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from itertools import permutations
 from statistics import fmean, median, stdev
@@ -147,9 +148,24 @@ def searched() -> str:
     return f"named the right commit in {min(seconds)} to {max(seconds)} s"
 
 
+def runners(column: int) -> tuple[float, float]:
+    """The least and the largest of what a fleet's pull request takes: seconds (0), USD (1)."""
+    text = (ROOT / "docs/runner.md").read_text(encoding="utf-8")
+    found = [(float(s), float(usd)) for s, usd in re.findall(r" (\d+) s \| \d+% \| ([\d.]+) \|", text)]
+    return min(one[column] for one in found), max(one[column] for one in found)
+
+
+def planted() -> str:
+    [(bugs, caught)] = re.findall(r"\*\*all\*\* \| \| (\d+) .*? (\d+%) \|", page("fuzzing"))
+    return f"of {bugs} [planted bugs](fuzzing.md#how-many-bugs-are-caught), {caught}"
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
+        ("proof", planted),
+        ("proof", lambda: "{:.0f} to {:.0f} s]".format(*runners(0))),
+        ("proof", lambda: "{:.2f} to {:.2f} USD a pull request".format(*runners(1))),
         ("fuzzing", latent),
         ("statistics", truncated),
         ("bisect", searched),

@@ -8,11 +8,7 @@ from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
-import pytest
-
 from benchmarks.kernel import AttentionCase, predicted_us
-from kernelgate.ci.commands import cli
-from kernelgate.ci.policy import policy
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
@@ -55,16 +51,3 @@ def test_the_table_of_memory_bound_kernels_is_of_the_records() -> None:
         times = medians(kernel.lower())[case]
         sides = ("kernel", "copy", "PyTorch", "PyTorch compiled")
         assert cells == [f"{times[side]:.1f}" if side in times else "–" for side in sides], what
-
-
-@pytest.mark.parametrize("row", rows("Known differences"), ids=lambda row: row[2].split("]")[0][1:])
-def test_the_known_differences_are_what_the_verb_says_of_the_records(
-    row: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, said, link = row
-    found = re.fullmatch(r"\[(\w+)\]\(\.\./(.+)/README\.md\)", link)
-    assert found is not None
-    cli.run(["compare", str(ROOT / found[2] / f"{found[1]}.json"), "--policy", str(ROOT / policy.POLICY_FILE)])
-    last = " ".join(capsys.readouterr().out.split())
-    blocks = said.endswith(": blocks")
-    assert f"{'Blocks' if blocks else 'Does not block'}: {said.removesuffix(': blocks')} on the H200" in last
