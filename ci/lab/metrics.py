@@ -140,9 +140,8 @@ def lines(rows: Sequence[SessionSummary]) -> Iterator[str]:
     found = overall(rows)
     yield "Over the measured sessions that are closed:"
     yield from (f"  {one.name}: {one.said}" for one in found if one.n >= FEW)
-    if few := [one.n for one in found if one.n < FEW]:
-        others = "all" if len(few) == len(found) else "all other"
-        yield f"  {others} figures: at most {counted(max(few), 'session')} so far; from {FEW} on they are said"
+    if any(one.n < FEW for one in found):
+        yield f"  Figures of fewer than {FEW} sessions are not said."
     yield from (f"  {said}" for said in remarks(rows))
     yield ""
     for source, title in SOURCES.items():
@@ -151,7 +150,9 @@ def lines(rows: Sequence[SessionSummary]) -> Iterator[str]:
         for one in listed:
             numbers = one.figures
             tries = f", {numbers.tries} tries, {numbers.kept} kept, {numbers.blind} blind" if numbers.tries else ""
-            facts = f"{minutes_words(one.minutes)} min, {speed_words(one)}{tries}, {usd_words(one)}"
+            used = len(numbers.patterns["applied"])
+            patterns = f", {counted(used, 'pattern')} applied" if used else ""
+            facts = f"{minutes_words(one.minutes)} min, {speed_words(one)}{tries}{patterns}, {usd_words(one)}"
             yield f"  {one.opened.name}: {facts}, {one.closed or 'open'}"
         yield from [""] if listed else ()
 

@@ -24,7 +24,7 @@ from kernelgate.ci.judge.prior import History
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import headline
-from kernelgate.ci.report.gpu import Baseline, CaseNights, GpuReport, Yardstick, judged
+from kernelgate.ci.report.gpu import Baseline, GpuReport, Yardstick, judged
 
 MONTH_DAYS = 30.4
 RENEW = "gh workflow run baseline --field force=true"
@@ -189,8 +189,9 @@ def nights_lines(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:
         return ()
     days = f", {known.first_day} to {known.last_day}" if known.first_day and known.last_day else ""
     number = formatting.counted(len(known.times_us), "measurement")
-    took = f" took {_ends(known)} in the last {number} of the default branch{days}"
-    within = f", all within {formatting.percent(_within_pct(known.times_us))}"
+    first, last = formatting.durations(known.times_us[0], known.times_us[-1])
+    took = f" took {first} → {last} in the last {number} of the default branch{days}"
+    within = f", all within {formatting.percent(100 * (max(known.times_us) / min(known.times_us) - 1))}"
     drawn = Code(sparkline(known.times_us, gates.margin_pct))
     page: Line = (Link("All of its past", known.page), ".") if known.page else ()
     return ((Strong("Before:"), " ", drawn, " ", worst.name, took, within, ". ", *page),)
@@ -202,12 +203,3 @@ def sparkline(times_us: Sequence[float], margin_pct: float) -> str:
     room = max(high - low, low * 2 * margin_pct / 100)
     bottom = (low + high - room) / 2
     return "".join(BLOCKS[min(len(BLOCKS) - 1, int((one - bottom) / room * len(BLOCKS)))] for one in times_us)
-
-
-def _ends(known: CaseNights) -> str:
-    first, last = formatting.durations(known.times_us[0], known.times_us[-1])
-    return f"{first} → {last}"
-
-
-def _within_pct(times_us: Sequence[float]) -> float:
-    return 100 * (max(times_us) / min(times_us) - 1)

@@ -127,8 +127,11 @@ def test_what_people_recorded_is_shown_and_never_counted() -> None:
 @pytest.mark.parametrize(("source", "usd"), [("recorded", 0.6), ("measured", 0.6 + 2 * 0.68)])
 def test_what_a_document_says_was_paid_is_not_counted_twice(source: str, usd: float) -> None:
     priced = Policy.model_validate({"costs": {"gpu_hour": {"NVIDIA L4": PRICE}}})
-    events = (made.opened(gpu="NVIDIA L4", source=source), made.gate("build", 2, seconds=7200.0), PAID)
-    assert summary(events, priced, made.clock(600)).figures.usd_gpu == pytest.approx(usd)
+    used = PatternUse(pattern="baseline-first", how="applied")
+    events = (made.opened(gpu="NVIDIA L4", source=source), made.gate("build", 2, seconds=7200.0), PAID, used)
+    shown = summary(events, priced, made.clock(600))
+    assert shown.figures.usd_gpu == pytest.approx(usd)
+    assert f", 1 pattern applied, {usd:.2f} USD GPU" in "\n".join(metrics.lines([shown]))
 
 
 def test_over_enough_sessions_each_figure_has_its_number_and_interval() -> None:
