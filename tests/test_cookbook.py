@@ -87,15 +87,13 @@ def test_its_numbers_are_those_that_decide() -> None:
 
 
 def test_the_page_on_installing_has_every_key_of_the_policy() -> None:
-    text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
-    table = text.split("\n### The policy\n")[1].split("\n## ")[0]
+    table = (ROOT / "docs/install.md").read_text("utf-8").split("\n### The policy\n")[1].split("\n## ")[0]
     keys = {key for name, section in policy.Policy().model_dump().items() for key in (name, *section)}
     keys |= {*policy.RunnerGpu.model_fields, *policy.GpuPrice.model_fields}
     assert keys <= set(re.findall(r"`\[?(\w+)\]?`", table))
     told: dict[str, object] = {}
     for names, defaults in re.findall(r"^\| (`\w+.*?`) \| ([^|`]*\d.*?|`\S+`) \|", table, re.MULTILINE):
-        values = json.loads(f"[{defaults.replace('`', '')}]")
-        told |= zip(re.findall(r"\w+", names), values, strict=True)
+        told |= zip(re.findall(r"\w+", names), json.loads(f"[{defaults.replace('`', '')}]"), strict=True)
     assert told == policy.Policy().gates.model_dump()
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from statistics import median
+
+import pytest
 
 from kernelgate.ci.document.model import Mark
 from kernelgate.ci.github import command
@@ -14,6 +14,8 @@ from tests import docs_code
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGE = ROOT / "docs" / "comment.md"
+LINKERS = "undefined reference to aoti_torch_get_current_cuda_stream"
+"""A message of docs/cards.md that is the linker's."""
 
 
 def test_every_mark_is_explained() -> None:
@@ -21,14 +23,15 @@ def test_every_mark_is_explained() -> None:
     assert {mark.emoji for mark in Mark} <= set(re.findall(r"^\| (\S+) \|", text, re.MULTILINE)) | {"mark", "---"}
 
 
-def test_every_message_is_one_that_the_code_says() -> None:
-    section = PAGE.read_text(encoding="utf-8").split("\n## Messages\n")[1].split("\n## ")[0]
+@pytest.mark.parametrize(("page", "heading", "folder"), [("comment", "Messages", "ci"), ("cards", "Mistakes", "bench")])
+def test_every_message_is_one_that_the_code_says(page: str, heading: str, folder: str) -> None:
+    section = (PAGE.parent / f"{page}.md").read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
     cells = re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)
     messages = [message for cell in cells for message in re.findall(r"`([^`]+)`", cell)]
-    code = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "ci").rglob("*.py"))
+    code = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / folder).rglob("*.py"))
     said = re.sub(r'"\s*\n\s*f?"', "", code).casefold()
     parts = {part.strip(" :,") for message in messages for part in message.casefold().split("…")}
-    assert {part for part in parts if part not in said} == set()
+    assert {part for part in parts if part not in said} <= {LINKERS}
 
 
 def test_every_command_of_a_comment_is_one() -> None:
@@ -47,13 +50,6 @@ def test_every_command_and_make_target_exists() -> None:
     assert set(re.findall(r"^ *make (\w+)", README, re.MULTILINE)) <= set(
         re.findall(r"^(\w+):", makefile, re.MULTILINE)
     )
-
-
-def test_its_figure_is_that_of_the_kept_record() -> None:
-    kept = json.loads((ROOT / "benchmarks/results/attention_h200.json").read_text(encoding="utf-8"))
-    [row] = (row for row in kept["rows"] if row["case"] == "s512_b32_h8_d64_fp16")
-    times = {side: median(samples) for side, samples in row["samples_us"].items()}
-    assert f"is {times['cuDNN'] / times['fa_s512']:.2f} times as fast as cuDNN" in " ".join(README.split())
 
 
 def test_links_inside_the_repository_lead_somewhere() -> None:

@@ -96,7 +96,7 @@ def how_much(text: str, truth: Answers) -> str:
     said = amounts(first) or amounts(rest.partition("\n")[0])
     if told:
         for one in told:
-            if not any(_is_part(other, one) for other in said):
+            if not any(one.side == of.side and of.low <= one.high and one.low <= of.high for of in said):
                 return f"{one.side} by {one.low:.1f} to {one.high:.1f}% is not said, but {said}"
         # A smaller one may stand beside it: of another case, or of all.
         wrong = [one for one in said if not any(one.side == of.side and one.low <= of.high for of in told)]
@@ -108,10 +108,6 @@ def how_much(text: str, truth: Answers) -> str:
     if UNKNOWN in truth.much and _NOTHING.search(text):
         return ""
     return f"it is not said that speed is {truth.much[0].side}"
-
-
-def _is_part(said: Amount, of: Amount) -> bool:
-    return said.side == of.side and said.low <= of.high and of.low <= said.high
 
 
 # How sure ------------------------------------------------------------------------------------------------------------

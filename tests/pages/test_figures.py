@@ -148,11 +148,10 @@ def searched() -> str:
     return f"named the right commit in {min(seconds)} to {max(seconds)} s"
 
 
-def runners(column: int) -> tuple[float, float]:
-    """The least and the largest of what a fleet's pull request takes: seconds (0), USD (1)."""
-    text = (ROOT / "docs/runner.md").read_text(encoding="utf-8")
-    found = [(float(s), float(usd)) for s, usd in re.findall(r" (\d+) s \| \d+% \| ([\d.]+) \|", text)]
-    return min(one[column] for one in found), max(one[column] for one in found)
+def fleet(pattern: str, said: str) -> str:
+    """With the least and the largest of a column of the fleet's table."""
+    found = sorted(map(float, re.findall(pattern, page("runner"))))
+    return said.format(found[0], found[-1])
 
 
 def planted() -> str:
@@ -164,8 +163,8 @@ def planted() -> str:
     ("name", "said"),
     [
         ("proof", planted),
-        ("proof", lambda: "{:.0f} to {:.0f} s]".format(*runners(0))),
-        ("proof", lambda: "{:.2f} to {:.2f} USD a pull request".format(*runners(1))),
+        ("proof", lambda: fleet(r" (\d+) s \| \d+% \|", "[{:.0f} to {:.0f} s]")),
+        ("proof", lambda: fleet(r"% \| ([\d.]+) \|", "{:.2f} to {:.2f} USD a pull request")),
         ("fuzzing", latent),
         ("statistics", truncated),
         ("bisect", searched),

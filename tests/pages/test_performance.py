@@ -12,6 +12,7 @@ from benchmarks.kernel import AttentionCase, predicted_us
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 SIDES = ("fa_s512", "fa_s512 mma_sync", "FLASH", "cuDNN")
 
 
@@ -37,6 +38,8 @@ def test_the_attention_table_and_its_summary_are_of_the_record() -> None:
     ratios = [times["fa_s512"] / times["cuDNN"] for times in kept.values()]
     summary = f"Over all {len(ratios)} cases the geometric mean of fa_s512 / cuDNN is {geometric_mean(ratios):.2f}"
     assert f"{summary}, and the largest {max(ratios):.2f}." in " ".join(TEXT.split())
+    speed = 1 / ratios[list(kept).index("s512_b32_h8_d64_fp16")]
+    assert all(f"is {speed:.2f} times as fast as cuDNN" in " ".join(page.split()) for page in (README, TEXT))
 
 
 def test_its_mean_error_is_below_that_of_flash_in_every_case() -> None:

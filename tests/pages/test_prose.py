@@ -49,9 +49,3 @@ def test_the_pages_are_few_and_short() -> None:
 def test_documents_that_no_checkout_has_are_cited_by_title_and_section() -> None:
     logs = (ROOT / ".ci" / "sessions").glob("*/log.jsonl")
     assert [log.parent.name for log in logs if re.search(r"\b\d{3}\.md\b", log.read_text(encoding="utf-8"))] == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_rule_stands_apart_from_the_text_before_it(page: Path) -> None:
-    """Else Markdown makes a heading of that text."""
-    assert re.findall(r"^.*\w.*\n---$", page.read_text(encoding="utf-8"), re.MULTILINE) == []
