@@ -128,9 +128,9 @@ LONG_S = {
     "ci/lab/test_session.py": 140.0,
     "ci/test_bisect_verb.py": 62.0,
     "engine/test_checks.py": 5.0,
+    "engine/test_real.py": 60.0,
     "test_repositories.py": 43.0,
     "test_site.py": 6.0,
-    "workflows/test_measured.py": 72.0,
 }
 """What a slow test took on two quiet cores, the mean of its file's; of the files that are not here, all together's."""
 

@@ -17,8 +17,8 @@ from kernelgate.bench.system.progress import say
 
 NOTICE_S: Final = 30.0
 """From SIGTERM to SIGKILL, as clouds give at least."""
-RESERVE_S: Final = 5.0
-"""Of it, what it takes to end processes and to write the record."""
+RESERVE_S: Final = 15.0
+"""Of it, what it takes to hear of it (5 s), to end processes, to write the record and to hand it over."""
 
 
 class NoticeOverError(KeyboardInterrupt):

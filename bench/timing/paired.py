@@ -129,7 +129,7 @@ def run(
     start. Once there is a `notice`, no further process begins, and NoticeOverError is raised.
     """
     notice = notice or Notice()
-    resumed = resume and path.exists()
+    resumed = resume and path.exists() and bool(record.read(path).processes)
     plan, growing = _resumed(plan, skeleton, path) if resumed else (plan, _begun(plan, skeleton, path))
     if resumed and not wanted(plan, growing.record, undecided) and not _unwitnessed(plan, growing.record):
         progress.say(f"{path} holds {process_count(growing.record)} processes already: nothing to do")

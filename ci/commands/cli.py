@@ -11,13 +11,14 @@ import mmap
 import os
 import re
 import resource
+import signal
 import sys
 from importlib import import_module
 from keyword import iskeyword
 
 import click
 
-from kernelgate.bench.core.errors import KernelgateError, OutputError, UsageError
+from kernelgate.bench.core.errors import KernelgateError, OutputError, PreemptedError, UsageError
 from kernelgate.ci.commands import exit_codes
 
 SECTIONS = {
@@ -174,13 +175,20 @@ def _ended(error: BaseException, arguments: list[str]) -> int:
 
     code, sentence = exit_codes.of_error(error)
     _say(error if isinstance(error, click.ClickException) else inert(sentence))
-    if isinstance(error, KernelgateError) and "KERNELGATE_FAILURE" in os.environ:
-        from kernelgate.ci.github import untrusted_artifact
+    taken_away = isinstance(error, PreemptedError) or code == 128 + signal.SIGTERM
+    try:
+        # A job that another one goes on with does not fail for it; but what admits a measurement fails closed.
+        if taken_away and "KERNELGATE_PREEMPTED" in os.environ and arguments[0] != "step":
+            from kernelgate.ci.github.actions import Step
 
-        try:
+            Step().output(preempted="true")
+            return 0
+        if isinstance(error, KernelgateError) and "KERNELGATE_FAILURE" in os.environ:
+            from kernelgate.ci.github import untrusted_artifact
+
             untrusted_artifact.note(error, next(word for word in arguments if word != "step"))
-        except OutputError as unwritten:
-            _say(f"kernelgate: no note of this failure: {unwritten}")
+    except OutputError as unwritten:
+        _say(f"kernelgate: no note of this failure: {unwritten}")
     return code
 
 

@@ -162,7 +162,7 @@ def bench(
     Ends with the accuracy of both sides, for at most 10 s of the device.
     Prints the record's path; judge it with `kernelgate compare`.
 
-    After SIGTERM the process that is being timed has 25 s to finish; the exit code is then 75. --resume goes on, also
+    After SIGTERM the process that is being timed has 15 s to finish; the exit code is then 75. --resume goes on, also
     on another machine with the same kind of GPU.
 
     With --shard, which needs --seed, each of several machines times its part. Cases are dealt out by the times in

@@ -112,14 +112,20 @@ class Engine:
         self.before = set(self.artifacts[run.id])
         self._run_jobs(run)
 
-    def keep(self, run: WorkflowRun, name: str, files: dict[str, bytes], archive: bool = True) -> int | None:
-        """A new artifact, a zip file or one file: its id; None where the run has one of that name."""
+    def keep(
+        self, run: WorkflowRun, name: str, files: dict[str, bytes], archive: bool = True, overwrite: bool = False
+    ) -> int | None:
+        """A new artifact, a zip file or one file: its id; None where the run has one of that name, which stays."""
         kept, folder = self.artifacts[run.id], self.folder / "artifacts" / str(run.id) / name
         if name in self.before:
             self.before.remove(name)
             shutil.rmtree(kept.pop(name))
-        if name in kept:
+        if name in kept and not overwrite:
             return None
+        for number, one in list(self.server.artifacts.items()):
+            if (one["workflow_run"]["id"], one["name"]) == (run.id, name) and overwrite:
+                del self.server.artifacts[number]
+                shutil.rmtree(folder)
         for path, content in files.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
@@ -248,8 +254,8 @@ class Engine:
             with listener.accept() as connection:
                 question = connection.recv()
                 match question:
-                    case ("keep", name, files, archive):
-                        connection.send(self.keep(run, name, files, archive))
+                    case ("keep", *what):
+                        connection.send(self.keep(run, *what))
                     case _:
                         connection.send(self.artifacts[run.id])
 

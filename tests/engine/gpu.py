@@ -3,8 +3,9 @@
 The verb is real: its options and their variables, what it reads and writes, its words and exit codes. Made up is only
 what a GPU would have said. A kernel that differs from the base takes SLOWER times as long, and its profile is that of
 an attention kernel with half the blocks on a multiprocessor; both profiles are real, of an H200 (tests/data/nsight).
-In the environment, GPU_IS says that the card is `lost`, or `lost 2/2` while it times that shard, or that what it
-computes is `wrong`; GPU_SLOWER is another factor, and GPU_PROCESSES in how many processes it is timed at most.
+In the environment, GPU_IS says that the card is `lost`, or `lost 2/2` while it times that shard, that what it computes
+is `wrong`, or that the first machine is `preempted` in its first process; GPU_SLOWER is another factor, and
+GPU_PROCESSES in how many processes it is timed at most.
 """
 
 from __future__ import annotations
@@ -39,20 +40,21 @@ from kernelgate.bench.measure import doctor
 from kernelgate.bench.measure.machine import Level, MachineCheck
 from kernelgate.bench.system import cuda_tools, environment, isolation, progress
 from kernelgate.bench.system.worker import WorkerPool, WorkerProcess
-from kernelgate.bench.timing import canary, paired
-from kernelgate.bench.timing.process import Measuring
+from kernelgate.bench.timing import canary, paired, process
 from kernelgate.ci.commands import cli
 
 GPU_IS = os.environ.get("GPU_IS")
+PLACE = int(os.environ.get("GITHUB_JOB") == "resume")
+"""Which of two machines this is."""
 SLOWER = float(os.environ.get("GPU_SLOWER", "1.05"))
-PROCESSES = int(os.environ.get("GPU_PROCESSES", "100"))
+WANTED, PROCESSES = paired.wanted, int(os.environ.get("GPU_PROCESSES", "100"))
 REPORTS = Path(__file__).parents[1] / "data/nsight"
 BEFORE, AFTER = REPORTS / "attention_before.ncu-repz", REPORTS / "attention_occupancy.ncu-repz"
 MACHINE = record.Environment(
     device=record.Device(
         name="NVIDIA L4",
         compute_capability="8.9",
-        uuid="GPU-0",
+        uuid=f"GPU-{PLACE}",
         driver="580.95.05",
         memory_bytes=23_574_085_632,
         sm_count=58,
@@ -68,7 +70,8 @@ def main() -> None:
     stand_in(environment, "describe", lambda *_: MACHINE)
     stand_in(archs, "only_gpu", lambda: (8, 9))
     stand_in(fuzz, "run", fuzzed)
-    stand_in(paired, "run", timed)
+    stand_in(process, "timed", timed)
+    stand_in(paired, "wanted", few)
     stand_in(canary, "in_process", known)
     stand_in(sanitize, "check", sanitized)
     stand_in(cuda_tools, "find", lambda *_: Path("ncu"))
@@ -148,42 +151,37 @@ def fuzzed(
     )
 
 
-def timed(plan: paired.PairedPlan, skeleton: record.RunRecord, path: Path, *_: object) -> record.RunRecord:
-    """Every process of every case, with 0.2% of scatter, in a record that begins as a real one does."""
-    if f"lost {skeleton.run.shard}" == GPU_IS:
+def timed(setup: process.Setup, turn: process.Turn, _: object) -> process.Timed:
+    """The cases of one process, with 0.2% of scatter. All that surrounds it is real."""
+    shard = os.environ.get("KERNELGATE_BENCH_SHARD", "")
+    if f"lost {shard}" == GPU_IS:
         os.kill(os.getpid(), signal.SIGKILL)
-    draw = random.Random(7)
-    processes = tuple(process(plan, str(number), draw) for number in range(1, min(plan.processes, PROCESSES) + 1))
-    processes += (process(plan, "witness", draw, "witness", 8),)
-    run = skeleton.run.model_copy(update={"ended": "complete"})
-    done = paired._begun(plan, skeleton, path).record.model_copy(update={"processes": processes, "run": run})
-    record.write(done, path)
-    return done
+    if GPU_IS == "preempted" and not PLACE:
+        os.kill(os.getpid(), signal.SIGTERM)  # there is time to finish
+    draw, rounds = random.Random(f"{shard} {turn.id}"), 8 if turn.role == "witness" else setup.how.rounds
+    timings = tuple(timing(turn, case.id, rounds, draw) for case in turn.cases)
+    named = {"id": turn.id, "environment": setup.environment.id, "role": turn.role}
+    return process.Timed(record.Process(**named, exit=0, timings=timings), (), ())
 
 
-def process(
-    plan: paired.PairedPlan, id_: str, draw: random.Random, role: record.Role = "paired", rounds: int = Measuring.rounds
-) -> record.Process:
-    timings = tuple(timing(part, case.id, rounds, draw) for part in plan.parts for case in part.cases)
-    return record.Process(id=id_, environment=plan.environment.id, role=role, exit=0, timings=timings)
+def few(plan: paired.PairedPlan, current: record.RunRecord, undecided: paired.Undecided) -> frozenset[record.CaseKey]:
+    return WANTED(plan, current, undecided) if len(current.processes) < PROCESSES else frozenset()
 
 
-def timing(part: paired.CardPlan, case: str, rounds: int, draw: random.Random) -> record.Timing:
-    base, head = part.sides.base, part.sides.head
-    centres = {"base": 321.0, "head": 321.0 * (SLOWER if differ(base, head) else 1.0), "reference": 330.0}
-    if base is None:
-        del centres["base"]
-    centres |= {side: 321.0 for side in part.sides.named if side.startswith("commit:")}
+def timing(turn: process.Turn, case: str, rounds: int, draw: random.Random) -> record.Timing:
+    centres = {**dict.fromkeys(turn.libraries, 321.0), "reference": 330.0}
+    if differ(turn.libraries.get("base"), turn.libraries["head"]):
+        centres["head"] *= SLOWER
     return record.Timing(
-        card=part.card.name,
+        card=turn.card.name,
         case=case,
         samples_us={
             side: tuple(round(centre * (1 + draw.gauss(0, 0.002)), 3) for _ in range(rounds))
             for side, centre in centres.items()
         },
         inner_repeats=4,
-        calls={side: record.Calls(compared=3, failed=0) for side in part.sides.named},
-        errors={side: record.OutputErrors(maximum=5e-4) for side in part.sides.named},
+        calls={side: record.Calls(compared=3, failed=0) for side in turn.libraries},
+        errors={side: record.OutputErrors(maximum=5e-4) for side in turn.libraries},
         telemetry=record.Telemetry(sm_mhz=1710.0, memory_mhz=6251.0, temperature_c=60.0, power_w=70.0),
     )
 

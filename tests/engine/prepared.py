@@ -99,6 +99,8 @@ def _gate(document: Document) -> bool:
         step = {"uses": GATE, "with": {"name": job.pop("environment")["name"]}}
         needs = [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", [])
         gate = {"name": job["name"], "needs": needs, "runs-on": "ubuntu-24.04", "steps": [step]}
+        if "if" in job:  # decided once, before it waits
+            gate["if"], job["if"] = job["if"], f"needs.{WAITS}{name}.result == 'success'"
         jobs[WAITS + name] = gate
         job["needs"] = [*needs, WAITS + name]
     return bool(gated)

@@ -26,7 +26,7 @@ HOSTED_TOOLS = Path(__file__).parent / "hosted"
 KNOWN = {
     "checkout": {"repository", "ref", "path", "persist-credentials", "fetch-depth", "fetch-tags", "sparse-checkout"},
     "setup-python": {"python-version"},
-    "upload-artifact": {"name", "path", "if-no-files-found", "retention-days", "archive"},
+    "upload-artifact": {"name", "path", "if-no-files-found", "retention-days", "archive", "overwrite"},
     "download-artifact": {"name", "pattern", "path"},
     "upload-pages-artifact": {"path"},
     "deploy-pages": set(),
@@ -126,7 +126,7 @@ def upload(known: Json, workspace: Path, given: Json) -> Json:
     top = Path(os.path.commonpath([root.parent if root.is_file() else root for root in roots]))
     name = given["name"] if archive else found[0].name
     files = {str(file.relative_to(top)): file.read_bytes() for file in found}
-    number = asked_of(known, "keep", name, files, archive)
+    number = asked_of(known, "keep", name, files, archive, given.get("overwrite") == "true")
     assert number is not None, f"this run has an artifact {name} already"
     page = f"https://github.com/{known['repository']}/actions/runs/{known['run_id']}/artifacts/{number}"
     return {"artifact-id": number, "artifact-url": page}

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.nightly
 
 def test_who_may_not_write_starts_nothing(project: Project) -> None:
     pull, _, _ = project.pull(touch_kernel)
-    commands = {"stranger": ("bench", "bisect HEAD~1"), "some-app[bot]": ("accept all because it says so",)}
+    commands = {"stranger": ("bench", "bisect HEAD~1", "pattern"), "some-app[bot]": ("accept all because it says so",)}
     for author, command in ((author, each) for author, several in commands.items() for each in several):
         run = project.comment(pull, f"/kernelgate {command}", author)
         assert set(run.jobs) == {"authorise"}, run.log

@@ -14,7 +14,7 @@ from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry
 from kernelgate.ci.history.series import Wanted
 from tests.ci.history.entries import an_entry
 from tests.engine.log import WorkflowRun
-from tests.engine.project import Project, edit_docs, replaces, touch_kernel
+from tests.engine.project import Project, edit_docs, replaces, touch_kernel, touch_kernel_again, two_cases
 from tests.workflows.documents import HOME_REPOSITORY
 
 pytestmark = pytest.mark.nightly
@@ -89,20 +89,22 @@ CASE = "s512_b32_h8_d64_fp16"
 L4 = record.Environment(device=record.Device(name="NVIDIA L4"))
 
 
-def remember(project: Project, slower_from: int, line: list[str]) -> None:
-    """An index that a night left, of a case that is 5% slower from that place of the line on."""
+def remember(project: Project, line: list[str], slower_from: dict[str, str]) -> None:
+    """An index that a night left, of cases that are 5% slower from a commit of the line on."""
     file = project.folder / "before.sqlite"
     kept, opened = store.at(project.variables["KERNELGATE_HISTORY_STORE"]), database.at(file)
     rng = np.random.default_rng(3)
     with database.writing(opened) as connection:
         for place, sha in enumerate(line):
-            effect = float(rng.normal(0.05 if place >= slower_from else 0.0, 5e-4))
-            night = ComparisonEntry(base="f" * 40, head=sha, effect=effect, error=5e-4, spread_pct=0.1, processes=4)
-            case = CaseEntry(card="attention", case=CASE, comparisons=(night,))
+            cases = []
+            for case, culprit in slower_from.items():
+                effect = float(rng.normal(0.05 if place >= line.index(culprit) else 0.0, 5e-4))
+                found = ComparisonEntry(base="f" * 40, head=sha, effect=effect, error=5e-4, spread_pct=0.1, processes=4)
+                cases.append(CaseEntry(card="attention", case=case, comparisons=(found,)))
             run = Run(
                 repository=HOME_REPOSITORY, head_sha=sha, gpu="l4", created_at=f"2026-08-{place + 1:02}T00:00:00Z"
             )
-            made = an_entry(f"{place}", environment=L4, cases=(case,), run=run)
+            made = an_entry(f"{place}", environment=L4, cases=tuple(cases), run=run)
             index.add(connection, made)
             store.write(kept, "judgements", f"{made.name}-r", made.model_dump_json(by_alias=True).encode())
         index.place(connection, ["f" * 40, *line])  # all of them, or the checkout's own line would count
@@ -112,20 +114,22 @@ def remember(project: Project, slower_from: int, line: list[str]) -> None:
     project.server.add_artifact(left, "kernelgate-history-index", {"index.sqlite": file.read_bytes()})
 
 
-def test_a_suspicion_is_confirmed_side_by_side_and_its_commit_gets_one_issue(project: Project) -> None:
-    before = project.repository.main
-    project.repository.change_main(touch_kernel)
-    culprit = project.repository.main
-    later = []
-    for _ in range(3):
-        project.repository.change_main(edit_docs)
-        later.append(project.repository.main)
-    line = [*(f"{number:040x}" for number in range(1, 12)), before, culprit, *later]
-    remember(project, line.index(culprit), line)
-    night(project, file="confirm.yml")
-    [issue] = project.server.issues.values()
-    assert issue["title"] == f"attention/{CASE} is 5.0% slower: {culprit[:7]}"
-    assert f"kernelgate bench --base {before} --head {culprit} --case attention/{CASE}" in issue["body"]
+def test_two_suspicions_are_confirmed_side_by_side_and_each_commit_gets_one_issue(project: Project) -> None:
+    project.repository.change_main(two_cases)
+    line = [*(f"{number:040x}" for number in range(1, 12)), project.repository.main]
+    for change in (touch_kernel, *[edit_docs] * 3, touch_kernel_again, *[edit_docs] * 3):
+        project.repository.change_main(change)
+        line.append(project.repository.main)
+    culprits = {CASE: line[12], "s256_b32_h8_d64_fp16": line[16]}
+    remember(project, line, culprits)
+    confirming = night(project, file="confirm.yml")
+    built = [name for name in confirming.jobs if name.endswith("build / head")]
+    assert len(built) == 2, confirming.log
+    issues = {issue["title"]: issue["body"] for issue in project.server.issues.values()}
+    assert issues.keys() == {f"attention/{case} is 5.0% slower: {sha[:7]}" for case, sha in culprits.items()}
+    for case, sha in culprits.items():
+        asked = f"kernelgate bench --base {line[line.index(sha) - 1]} --head {sha} --case attention/{case}"
+        assert any(asked in body for body in issues.values())
     later = night(project, file="confirm.yml")
     assert not any(name.endswith("build / head") for name in later.jobs), "nothing is suspected any more"
-    assert len(project.server.issues) == 1
+    assert len(project.server.issues) == 2

@@ -194,6 +194,24 @@ def test_a_runner_is_lost_and_its_job_is_run_again(project: Project) -> None:
     assert project.server.pulls[1].labels == ["performance: regressed"]
 
 
+def test_a_preempted_runner_hands_on_to_another_one(project: Project) -> None:
+    """It times one process of each case and is taken away; a GPU of the same kind times the rest."""
+    project.machine["GPU_IS"] = "preempted"
+    run = project.measure(project.pull(touch_kernel))
+    resumed = run.jobs["measure (l4) / resume"]
+    assert run.conclusion == "success", run.log
+    assert not {"resources", "sanitize", "profile"} & set(run.jobs[MEASURE].steps), "the machine was gone"
+    assert "fuzz" not in resumed.steps, "the record that was handed on has its results"
+    assert {"admit", "bench", "resources", "sanitize", "profile"} <= set(resumed.steps)
+    project.report(run.id)
+    headline, conclusion, labels = verdict(project)
+    assert re.match(r"### ❌ Blocks: [\d.]+% slower on the L4$", headline)
+    assert (conclusion, labels) == ("failure", ["performance: regressed"])
+    [comment] = project.server.bodies(1)
+    assert "resumed after preemption on another NVIDIA L4, from process 2 on" in comment
+    assert "Incomplete" not in comment
+
+
 def test_does_not_compile(project: Project) -> None:
     run = project.measure(project.pull(break_kernel))
     assert run.jobs["build / head"].conclusion == "failure"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.engine.project import Project, replaces, touch_kernel
+from tests.engine.project import Project, replaces, touch_kernel, two_cases
 from tests.engine.test_pull_requests import verdict
 
 pytestmark = pytest.mark.nightly
@@ -16,8 +16,7 @@ SHARDS = ["measure (l4) / measure 1/2", "measure (l4) / measure 2/2"]
 @pytest.fixture
 def project(project: Project) -> Project:
     """Its policy has two runners of a label, and its card two cases."""
-    two_cases = "case(512, 32, 8), case(256, 32, 8)]"
-    project.repository.change_main(replaces(".ci/kernels/attention.py", "case(512, 32, 8)]", two_cases))
+    project.repository.change_main(two_cases)
     project.repository.change_main(replaces(".ci/kernelgate.toml", 'target = "8.9"\n', 'target = "8.9"\nshards = 2\n'))
     project.runners = 2
     return project
@@ -64,6 +63,18 @@ def test_one_of_two_runners_is_lost(project: Project) -> None:
     said = comment.replace("`", "")
     assert f"shard 2/2 is missing: not measured: attention/s{missing[2:]}_b32_h8_d64_fp16" in said
     assert verdict(project)[1:] == ("failure", ["performance: regressed"]), "the rest stands"
+
+
+def test_two_of_two_runners_are_preempted(project: Project) -> None:
+    project.machine["GPU_IS"] = "preempted"
+    run = project.measure(project.pull(touch_kernel))
+    assert run.conclusion == "success", run.log
+    assert {*SHARDS, "measure (l4) / resume", "measure (l4) / merge"} < set(run.jobs)
+    project.report(run.id)
+    assert "slower on the L4" in verdict(project)[0]
+    [comment] = project.server.bodies(1)
+    assert comment.count("resumed after preemption") == 2
+    assert "Incomplete" not in comment
 
 
 def test_a_wrong_result_that_one_of_two_runners_finds(project: Project) -> None:
