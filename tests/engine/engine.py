@@ -33,7 +33,7 @@ from tests.miniature import git
 from tests.workflows.documents import HOME_REPOSITORY, ROOT, Workflow, actions, steps, workflows
 from tests.workflows.language import Language
 
-LIMIT_S = 400
+LIMIT_S = 900
 """A workflow that takes longer hangs."""
 OUTPUTS = ("artifact-id", "artifact-url", "commit", "page_url", "ref")
 DEFAULT_TYPES = {"pull_request": ("opened", "synchronize", "reopened")}

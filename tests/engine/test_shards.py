@@ -65,18 +65,6 @@ def test_one_of_two_runners_is_lost(project: Project) -> None:
     assert verdict(project)[1:] == ("failure", ["performance: regressed"]), "the rest stands"
 
 
-def test_two_of_two_runners_are_preempted(project: Project) -> None:
-    project.machine["GPU_IS"] = "preempted"
-    run = project.measure(project.pull(touch_kernel))
-    assert run.conclusion == "success", run.log
-    assert {*SHARDS, "measure (l4) / resume", "measure (l4) / merge"} < set(run.jobs)
-    project.report(run.id)
-    assert "slower on the L4" in verdict(project)[0]
-    [comment] = project.server.bodies(1)
-    assert comment.count("resumed after preemption") == 2
-    assert "Incomplete" not in comment
-
-
 def test_a_wrong_result_that_one_of_two_runners_finds(project: Project) -> None:
     project.machine["GPU_IS"] = "wrong"
     run = project.measure(project.pull(touch_kernel))

@@ -313,6 +313,21 @@ def test_as_many_jobs_measure_as_the_policy_may_ask_for(language: Language) -> N
     assert language.holds(merges, {**bench_of(1, 2), **measured}, ENDED_WELL), "the rest of a lost shard stands"
 
 
+def test_those_shards_go_on_whose_runner_was_taken_away(language: Language) -> None:
+    """GitHub combines the outputs of a matrix' jobs; nektos/act takes those of the first that ends."""
+    outputs: dict[str, object] = {}
+    for shard, preempted in ((1, "true"), (2, ""), (3, "true")):
+        contexts = bench_of(shard, 3) | {
+            "steps": {"before": {"outputs": {}}, "fuzz": {"outputs": {"preempted": preempted}}}
+        }
+        left = language.expanded(MEASURE["outputs"], contexts)
+        outputs |= {name: value for name, value in left.items() if value}
+    resume, ended = WORKFLOWS["measure"].jobs["resume"], {"needs": {"measure": {"outputs": outputs}}}
+    assert language.holds(resume["if"], ended, ENDED_WELL)
+    assert language.expanded(resume["strategy"]["matrix"], ended) == {"shard": [1, 3, 0], "exclude": [{"shard": 0}]}
+    assert not language.holds(resume["if"], {"needs": {"measure": {"outputs": {"measured": "true"}}}}, ENDED_WELL)
+
+
 def test_the_first_shard_does_what_is_done_once(language: Language) -> None:
     def done_by(shard: int, shards: int) -> set[str]:
         contexts = {**bench_of(shard, shards), "vars": {}}
