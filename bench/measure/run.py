@@ -228,17 +228,13 @@ def bench(
     except BaseException:
         if not notice.given:
             raise
-        raise _preempted(timed_record, output) from None
+        if timed_record is not None:  # all but the accuracy; else the record already says how it ended
+            run = timed_record.run.model_copy(update={"ended": "preempted"})
+            record.write(timed_record.model_copy(update={"run": run}), output)
+        kept = len(record.read(output).processes) if output.exists() else 0
+        said = f"preempted with {kept} processes in {output}: the same command with --resume goes on"
+        raise PreemptedError(said) from None
     return timed_record
-
-
-def _preempted(timed: record.RunRecord | None, output: Path) -> PreemptedError:
-    """`timed`: where all but the accuracy was measured; else the record already says how it ended."""
-    if timed is not None:
-        run = timed.run.model_copy(update={"ended": "preempted"})
-        record.write(timed.model_copy(update={"run": run}), output)
-    kept = len(record.read(output).processes) if output.exists() else 0
-    return PreemptedError(f"preempted with {kept} processes in {output}: the same command with --resume goes on")
 
 
 def of_shard(

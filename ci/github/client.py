@@ -230,6 +230,7 @@ def _many(kind: Any) -> Any:
     return list[kind]
 
 
+_ADAPTER: Any = cache(TypeAdapter)
 _SHA = Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
 _NAME, _USER, _COMMIT = _with(name=str), _with(login=str), _with(sha=_SHA)
 _PULL = _with(number=int, state=str, head=_COMMIT, base=_COMMIT)
@@ -296,15 +297,10 @@ class AnswerReader(Requester):
 def lack(value: Any, shape: Any) -> str | None:
     """What keeps the value from being such an answer, such as "head.sha: Field required"; None where nothing does."""
     try:
-        _adapter(shape).validate_python(value)
+        _ADAPTER(shape).validate_python(value)
     except ValidationError as error:
         return faults(error, most=1)
     return None
-
-
-@cache
-def _adapter(shape: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(shape)
 
 
 def _parsed(body: str) -> Any:

@@ -246,8 +246,7 @@ def note(error: KernelgateError, verb: str, environment: Mapping[str, str] = os.
         return
     attempt = environment.get("GITHUB_RUN_ATTEMPT", "")
     compiling = error if isinstance(error, CompileError) else None
-    of_machine = errors.NoDeviceError | errors.CannotCompileError | errors.PreemptedError
-    fault = "runner" if isinstance(error, of_machine) else "ours"
+    fault = "runner" if isinstance(error, errors.NoDeviceError | errors.CannotCompileError) else "ours"
     # What compiles reads the card of the commit; what measures, that of the default branch.
     of_card = isinstance(error, errors.CardError) and verb == "build"
     if of_card or isinstance(error, CompileError | errors.NoKernelError):
