@@ -145,5 +145,3 @@ SUBSTITUTIONS = (
         lambda document: _replace(document, "$/.github/", "./.github/"),
     ),
 )
-FILLED = ("job.workflow_repository", "job.workflow_sha")
-"""Properties that act lacks, and `prepare` fills in."""

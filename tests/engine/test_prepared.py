@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.engine.prepared import FILLED, SUBSTITUTIONS, Substitution, UnknownInputError, prepare
+from tests.engine.prepared import SUBSTITUTIONS, Substitution, UnknownInputError, prepare
 from tests.workflows.documents import actions, steps, workflows
 
 DOCUMENTS = [*workflows().values(), *actions().values()]
@@ -18,11 +18,6 @@ def test_each_substitution_is_needed(substitution: Substitution) -> None:
     changed = [each.path for each in DOCUMENTS if substitution.change(copy.deepcopy(each.content))]
     assert changed, f"no workflow has {substitution.name} any more"
     assert len(substitution.reason) > 20
-
-
-@pytest.mark.parametrize("name", FILLED)
-def test_each_property_that_is_filled_in_is_needed(name: str) -> None:
-    assert any(f"${{{{ {name} }}}}" in each.text for each in DOCUMENTS)
 
 
 def test_what_is_left_is_what_the_files_say() -> None:

@@ -337,6 +337,8 @@ def test_the_first_shard_does_what_is_done_once(language: Language) -> None:
     assert alone == first
     assert first - second == {"fuzz", "resources", "sanitize", "profile"}
     assert {"admit", "doctor", "bench"} <= second
+    [fuzz] = [step for step in MEASURE["steps"] if step["name"] == "fuzz"]
+    assert language.expanded(fuzz["continue-on-error"], bench_of(1, 2)) is True, "a wrong result is in the record"
 
 
 def test_what_was_measured_before_is_handed_over_once(language: Language) -> None:
