@@ -5,6 +5,7 @@ In the other scenes gpu.py makes up what a GPU says, for the verbs that engine.p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def project(tmp_path: Path, language: Language) -> Iterator[Project]:
 
 
 def test_faster(project: Project) -> None:
-    """A head that takes half the time. What a CPU measured never passes for an L4."""
+    """A head that leaves out what a causal mask hides. What a CPU measured never passes for an L4."""
     pull, *rest = project.pull(lambda tree: apply(EVERY.changes("faster"), tree))
     run = project.measure((pull, *rest))
     assert run.conclusion == "success", run.log
@@ -56,16 +57,17 @@ def test_faster(project: Project) -> None:
     assert {len(timing.samples_us[side]) for timing in timings for side in ("base", "head")} == {100}
     assert [process.role for process in found.processes].count("witness") == 3
     assert all(calls.compared and not calls.failed for timing in timings for calls in timing.calls.values())
-    assert judge(found, policy.load(ROOT / ".ci/kernelgate.toml")).verdict is Outcome.IMPROVED
+    found_out = judge(found, policy.load(ROOT / ".ci/kernelgate.toml"))
+    assert found_out.verdict in (Outcome.IMPROVED, Outcome.INCONCLUSIVE), "which a busy machine leaves it"
 
     project.report(run.id)
     [comment] = project.server.bodies(1)
     ran = len(found.fuzz.results) if found.fuzz else 0
     assert ran > 38, "the card's own list, and what is risky besides"
     assert f"{ran} of {ran} fuzz cases" in comment
-    rows = [line for line in comment.splitlines() if line.startswith("|") and "S=512" in line]
-    assert len(rows) >= 2
-    assert all("−" in row for row in rows[:2]), "less time"
+    [row] = [line for line in comment.splitlines() if line.endswith("fp32 causal |")]
+    [faster] = re.findall(r"−([\d.]+)%", row)
+    assert float(faster) > 15, "keys that no query sees are left out"
     assert "it is not known on which compute capability it was measured" in comment.splitlines()[0]
     [check] = project.server.checks.values()
     assert (pull.labels, check["conclusion"]) == ([], "action_required"), "head may be why nothing is known of it"
