@@ -13,11 +13,11 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import combinations, pairwise
 from typing import Final, Literal
 
 import numpy as np
-from scipy import special
+from scipy import linalg, special
 
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.history import levels
@@ -31,8 +31,10 @@ SURELY = 0.5
 """A night counts as bad from this probability on."""
 KNOTS = 32
 """Nights at which a ramp is tried to begin or to end."""
-RAMP_NUMBERS = 4
-"""What a ramp may choose: level, size, begin, end."""
+STEP_NUMBERS, RAMP_NUMBERS = 3, 5
+"""What a step may choose: size and place; and a ramp: size, begin, end."""
+TINY = 1e-9
+"""Of all weights: a change that is left so little beside others cannot be told from them."""
 
 SUSPECT: Final = 0.5
 """A change is suspected from this probability on, and when so many NIGHTS before it and after it have been seen: one
@@ -67,7 +69,7 @@ def of_series(nights: Iterable[Night]) -> tuple[Change, ...]:
     parts = {key: [one for one in ordered if one.environment == key] for key in environments}
     known = {key: levels.of_series(*_columns(part)) for key, part in parts.items()}
     found = _once([change for key, part in parts.items() for change in _steps(part, known[key])])
-    return tuple(_with_drift(_joined(parts, known), found))
+    return tuple(_with_drift(_good(parts, known), found))
 
 
 def _columns(nights: Sequence[Night]) -> tuple[Array, Array]:
@@ -143,62 +145,39 @@ def _once(found: Sequence[Change]) -> list[Change]:
 
 
 # ---- drift -----------------------------------------------------------------------------------------------------------
-
-
-def _with_drift(nights: Sequence[Night], found: Sequence[Change]) -> list[Change]:
-    """The changes, in which drift takes the place of the steps that it explains better."""
-    kept = [one for one in found if one.state != "suspected"]
-    open_ = [one for one in found if one.state == "suspected"]
-    runs = [list(run) for _, run in groupby(open_, key=lambda one: one.change_pct > 0)]
-    edges = [-math.inf, *(run[-1].place for run in runs)], [*(run[0].previous_place for run in runs), math.inf]
-    for at, run in enumerate(runs):
-        kept += _or_drift(run, nights, edges[0][at], edges[1][at + 1])
-    return sorted(kept, key=lambda one: (one.place, one.previous_place))
-
-
-def _or_drift(run: Sequence[Change], nights: Sequence[Night], low: float, high: float) -> list[Change]:
-    """These steps in one direction, or the drift between these places that explains them better; else, as where a step
-    lies on a drift, the same of those before the largest one and after it."""
-    if not run:
-        return []
-    part = [one for one in nights if low <= one.place <= high]
-    values, errors = _columns(part)
-    places = [one.place for one in part]
-    firsts = [range(bisect_right(places, one.previous_place), bisect_left(places, one.place) + 1) for one in run]
-    if slow := _instead_of(firsts, values, errors):
-        first, last = part[slow.first], part[slow.last]
-        apart = [one for one in run if one.place <= first.place or one.previous_place >= last.place]
-        return [*apart, _change("drift", first, last, (slow.size, slow.error))]
-    at = max(range(len(run)), key=lambda number: abs(run[number].change_pct))
-    before = _or_drift(run[:at], nights, low, run[at].previous_place)
-    return [*before, run[at], *_or_drift(run[at + 1 :], nights, run[at].place, high)]
-
-
-def _joined(parts: Mapping[str, Sequence[Night]], known: Mapping[str, Levels]) -> list[Night]:
-    """The good nights of all environments as one series. Each goes on at the level at which it was joined."""
-    every = sorted(
-        ((night, key, at) for key, part in parts.items() for at, night in enumerate(part)), key=lambda one: one[0].place
-    )
-    offsets: dict[str, float] = {}
-    level, made = None, []
-    for night, key, at in every:
-        here = float(known[key].means[at])
-        if key not in offsets:
-            offsets[key] = 0.0 if level is None else here - level
-        level = here - offsets[key]
-        if known[key].bad[at] < SURELY:
-            error = math.hypot(night.error, known[key].spread)
-            made.append(replace(night, log_ratio=night.log_ratio - offsets[key], error=error))
-    return made
-
-
-# ---- a ramp ----------------------------------------------------------------------------------------------------------
 #
-# Level, an even rise or fall, and level again. It and the steps are compared by their misfit, to which each free number
-# adds log n (Schwarz 1978, Annals of Statistics 6).
+# A drift is a level, an even rise or fall, and level again. It and the steps that it may stand for are compared by the
+# misfit of all nights, to which each free number adds log n (Schwarz 1978, Annals of Statistics 6). The other changes,
+# and a level for each environment, are fitted anew each time.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """The good nights of all environments, by place."""
+
+    nights: Sequence[Night]
+    roots: Array
+    """Of the nights' weights."""
+    levels: Array
+    """Of each environment, as shapes."""
+
+    def best(self, shapes: Array, others: Sequence[Array]) -> tuple[int, float, float, float]:
+        """Of these shapes of a change the one that, beside the others, fits best: which, its size, the standard error
+        of that, and the misfit."""
+        known = linalg.orth((self.roots * np.array([*self.levels, *others])).T)
+        seen = self.roots * np.array([one.log_ratio for one in self.nights])
+        seen -= known @ (seen @ known)
+        tried = self.roots * shapes
+        tried -= (tried @ known) @ known.T
+        across = np.square(tried).sum(axis=1)
+        across[across < TINY * np.square(self.roots).sum()] = math.inf  # such as a step with a new environment
+        along = tried @ seen
+        at = int(np.argmax(along**2 / across))
+        size, error = float(along[at] / across[at]), 1 / math.sqrt(float(across[at]))
+        return at, size, error, float(seen @ seen - along[at] ** 2 / across[at])
+
+
+@dataclass(frozen=True, eq=False)
 class Ramp:
     """The level moves by `size`, a log ratio, from night `first` to night `last`."""
 
@@ -209,62 +188,93 @@ class Ramp:
     misfit: float
 
 
-def _instead_of(places: Sequence[range], values: Array, errors: Array) -> Ramp | None:
-    """The ramp that explains the nights better than steps do; None where none does, or is large and certain enough.
-    `places`: of each step, the nights that may be the first one after it."""
-    found = _ramp(values, errors)
-    if found is None or abs(found.size) < math.log1p(DRIFT_PCT / 100):
-        return None
-    free = math.log(len(values))
-    stairs = _misfit_of_steps(places, values, errors) + (2 * len(places) + 1) * free
-    p = 2 * float(special.ndtr(-abs(found.size) / found.error))
-    return found if found.misfit + RAMP_NUMBERS * free < stairs and p < DRIFT_P else None
+def _good(parts: Mapping[str, Sequence[Night]], known: Mapping[str, Levels]) -> Looks:
+    nights = sorted(
+        (
+            replace(night, error=math.hypot(night.error, known[key].spread))
+            for key, part in parts.items()
+            for night, bad in zip(part, known[key].bad, strict=True)
+            if bad < SURELY
+        ),
+        key=lambda one: one.place,
+    )
+    levels = [[one.environment == key for one in nights] for key in parts]
+    return Looks(nights, np.array([1 / one.error for one in nights]), np.array(levels, dtype=float))
 
 
-def _ramp(values: Array, errors: Array) -> Ramp | None:
-    """The ramp over at least DRIFT_NIGHTS that fits best; None of fewer nights."""
-    n = len(values)
-    if n <= DRIFT_NIGHTS:
-        return None
-    gap = max(1, n // KNOTS)
-    knots = [*range(0, n - 1, gap), n - 1]
-    found = _best(knots, knots, values, errors)
-    while found and gap > 1:  # closer and closer around the best
-        near = range(-gap, gap + 1, max(1, gap // 4))
-        firsts, lasts = ([at + off for off in near if 0 <= at + off < n] for at in (found.first, found.last))
-        found, gap = _best(firsts, lasts, values, errors), gap // 4
+def _with_drift(looks: Looks, found: Sequence[Change]) -> list[Change]:
+    """The changes, oldest first, in which drift takes the place of the steps that it explains better."""
+    told, places = list(found), [one.place for one in looks.nights]
+    ends = [sorted((bisect_right(places, one.previous_place), bisect_left(places, one.place))) for one in told]
+    tried = [(np.arange(len(places)) >= np.arange(low, high + 1)[:, None]).astype(float) for low, high in ends]
+    shapes = [one[len(one) // 2] for one in tried]
+    for at, every in enumerate(tried):  # each where it fits best while the others stay
+        shapes[at] = every[looks.best(every, [*shapes[:at], *shapes[at + 1 :]])[0]]
+    slow: tuple[slice, Ramp] | None
+    while slow := _slowest(looks, told, shapes) or _continued(looks, told, shapes):
+        run, ramp = slow
+        told[run] = [_change("drift", looks.nights[ramp.first], looks.nights[ramp.last], (ramp.size, ramp.error))]
+        shapes[run] = _shapes(np.array([[ramp.first, ramp.last]]), len(places))
+    return told
+
+
+def _continued(looks: Looks, told: Sequence[Change], shapes: Sequence[Array]) -> tuple[slice, Ramp] | None:
+    """A drift and the neighbour that goes on in its direction, no faster and after a pause of at most a third of it: one
+    drift, though not an even one."""
+    places = [one.place for one in looks.nights]
+    ends = [(bisect_right(places, one.previous_place) - 1, bisect_left(places, one.place)) for one in told]
+    for at, ((first, mid), (after, last)) in enumerate(pairwise(ends)):
+        for drift, rest, length in ((told[at], told[at + 1], mid - first), (told[at + 1], told[at], last - after)):
+            pause, reach = after - mid, last - first - length
+            along = rest.state == "suspected" and (drift.change_pct > 0) == (rest.change_pct > 0)
+            slower = abs(rest.change_pct) * length <= abs(drift.change_pct) * reach
+            if drift.kind == "drift" and along and slower and 3 * pause <= length:
+                shape = _shapes(np.array([[first, last]]), len(places))
+                _, *fit = looks.best(shape, [*shapes[:at], *shapes[at + 2 :]])
+                return slice(at, at + 2), Ramp(first, last, *fit)
+    return None
+
+
+def _slowest(looks: Looks, told: Sequence[Change], shapes: Sequence[Array]) -> tuple[slice, Ramp] | None:
+    """The drift that explains the nights better than steps in one direction do, by most; None where none does, or is
+    large and certain enough."""
+    free, places = math.log(max(1, len(looks.nights))), [one.place for one in looks.nights]
+    most, found = 0.0, None
+    for first, last in combinations(range(len(told) + 1), 2):
+        run = told[first:last]
+        if {(one.kind, one.state) for one in run} != {("step", "suspected")} or len(
+            {one.change_pct > 0 for one in run}
+        ) > 1:
+            continue
+        low = bisect_left(places, told[first - 1].place) if first else 0
+        high = bisect_right(places, told[last].previous_place) if last < len(told) else len(places)
+        others = [*shapes[:first], *shapes[last:]]
+        ramp = _ramp(looks, others, low, high)
+        if ramp is None or abs(ramp.size) < math.log1p(DRIFT_PCT / 100):
+            continue
+        stairs = looks.best(np.array([shapes[first]]), [*others, *shapes[first + 1 : last]])[-1]
+        gain = stairs - ramp.misfit + (STEP_NUMBERS * len(run) - RAMP_NUMBERS) * free
+        if gain > most and 2 * float(special.ndtr(-abs(ramp.size) / ramp.error)) < DRIFT_P:
+            most, found = gain, (slice(first, last), ramp)
     return found
 
 
-def _best(firsts: Sequence[int], lasts: Sequence[int], values: Array, errors: Array) -> Ramp | None:
-    """Of all ramps between these nights, by weighted least squares of a level and a size."""
-    tried = np.array([(a, b) for a in firsts for b in lasts if b - a >= DRIFT_NIGHTS])
-    if not len(tried):
+def _ramp(looks: Looks, others: Sequence[Array], low: int, high: int) -> Ramp | None:
+    """The ramp from night `low` on, over at least DRIFT_NIGHTS, that fits best beside the others; None where there are
+    fewer before night `high`."""
+    if high - low <= DRIFT_NIGHTS:
         return None
-    precision = float((1 / errors**2).sum())
-    weights = 1 / errors**2 / precision
-    begin, end = tried[:, :1], tried[:, 1:]
-    shapes = np.clip((np.arange(len(values)) - begin) / (end - begin), 0.0, 1.0)
-    shapes -= (shapes @ weights)[:, None]
-    centred = values - weights @ values
-    across = shapes**2 @ weights
-    sizes = shapes @ (weights * centred) / across
-    misfits = (float(weights @ centred**2) - sizes**2 * across) * precision
-    best = int(np.argmin(misfits))
-    error = 1 / math.sqrt(float(across[best]) * precision)
-    return Ramp(int(begin[best, 0]), int(end[best, 0]), float(sizes[best]), error, float(misfits[best]))
+    gap = max(1, (high - low) // KNOTS)
+    firsts = lasts = [*range(low, high - 1, gap), high - 1]
+    while True:
+        ends = np.array([(a, b) for a in firsts for b in lasts if b - a >= DRIFT_NIGHTS])
+        at, *fit = looks.best(_shapes(ends, len(looks.nights)), others)
+        if gap == 1:
+            return Ramp(*map(int, ends[at]), *fit)
+        near, gap = range(-gap, gap + 1, max(1, gap // 4)), max(1, gap // 4)  # closer and closer around the best
+        firsts, lasts = ([int(end) + off for off in near if low <= end + off < high] for end in ends[at])
 
 
-def _misfit_of_steps(places: Sequence[range], values: Array, errors: Array) -> float:
-    """With each step where it fits best while the others stay."""
-    cuts = [place[len(place) // 2] for place in places]
-    for at, place in enumerate(places):
-        tried = ([*cuts[:at], cut, *cuts[at + 1 :]] for cut in place)
-        cuts = min(tried, key=lambda every: _misfit(every, values, errors))
-    return _misfit(cuts, values, errors)
-
-
-def _misfit(cuts: Sequence[int], values: Array, errors: Array) -> float:
-    cuts = sorted(cuts)
-    parts = zip(np.split(values, cuts), np.split(1 / errors**2, cuts), strict=True)
-    return sum(float(w @ (part - np.average(part, weights=w)) ** 2) for part, w in parts if len(part))
+def _shapes(ends: Array, nights: int) -> Array:
+    """Of ramps from one of these nights to another."""
+    return np.clip((np.arange(nights) - ends[:, :1]) / (ends[:, 1:] - ends[:, :1]), 0.0, 1.0)

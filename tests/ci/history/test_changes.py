@@ -60,12 +60,11 @@ def test_the_same_commit_on_both_sides_is_not_the_code() -> None:
     assert "the machine changed, not the code" in found.why
 
 
-@pytest.mark.parametrize("split", [None, 110])
-def test_drift_is_one_change_and_no_staircase(split: int | None) -> None:
-    """Whether or not the environment changes in the middle of it."""
+@pytest.mark.parametrize("splits", [[], [110], [75, 90, 105, 120, 135]], ids=str)
+def test_drift_is_one_change_and_no_staircase(splits: list[int]) -> None:
+    """Whether or not the environment changes in the middle of it, and how often."""
     values = noise(200) + np.clip((np.arange(200) - 60) / 100, 0, 1) * math.log1p(0.015)
-    keys = ["a"] * 200 if split is None else ["a"] * split + ["b"] * (200 - split)
-    [found] = changes.of_series(series(values, keys))
+    [found] = changes.of_series(series(values, [str(sum(at >= split for split in splits)) for at in range(200)]))
     assert found.kind == "drift"
     assert abs(found.previous_place - 60) < 12
     assert abs(found.place - 160) < 12
@@ -79,6 +78,21 @@ def test_a_step_on_a_drift_is_told_apart_from_it() -> None:
     assert before.place <= step.previous_place < 150 <= step.place <= after.previous_place
     assert step.change_pct == pytest.approx(2.0, abs=0.2)
     assert all(one.change_pct == pytest.approx(0.75, abs=0.25) for one in (before, after))
+
+
+@pytest.mark.parametrize("pct", [2.0, -2.0])
+def test_a_step_before_a_drift_is_no_part_of_it(pct: float) -> None:
+    drift = np.clip((np.arange(300) - 150) / 100, 0, 1) * math.log1p(0.015)
+    step, slow = changes.of_series(series(stepped(300, 120, pct) + drift))
+    assert (step.kind, step.previous_place < 120 <= step.place, slow.kind) == ("step", True, "drift")
+    assert (step.change_pct, slow.change_pct) == (pytest.approx(pct, abs=0.2), pytest.approx(1.5, abs=0.3))
+    assert 120 < slow.previous_place < 175
+
+
+def test_a_drift_that_slows_down_is_one() -> None:
+    shape = 1 - np.exp(-2.5 * np.clip((np.arange(300) - 60) / 180, 0, 1))
+    for seed in range(4):
+        assert [one.kind for one in changes.of_series(series(noise(300, 0.1, seed) + 0.02 * shape))] == ["drift"]
 
 
 def test_steps_are_changes_oldest_first_and_no_drift() -> None:
