@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ from kernelgate.ci.github.untrusted_artifact import FAILURE, RECORD, UNREADABLE,
 from kernelgate.ci.history.facts import ComparedPair
 
 PREFIX = "kernelgate-record-"
+BUILD = "build"
+"""The label of the build job's note."""
 _LABEL = re.compile(rf"{PREFIX}([a-z0-9][a-z0-9.-]{{0,33}})")
 MAX_ARTIFACTS = 16
 """Records of one run: as many GPU labels as any matrix has, and the build job's note."""
@@ -94,7 +97,9 @@ def take_in(
     """Writes what can be used into the folder; returns why the rest cannot. `gpus`: labels that jobs measured. `pairs`:
     what the run compared, where that is several pairs of commits."""
     of_pairs = {
-        f"{one.gpu}{one.name}": {"gpu": one.gpu, "base_sha": one.base_sha, "head_sha": one.head_sha} for one in pairs
+        f"{of}{one.name}": {"gpu": one.gpu, "base_sha": one.base_sha, "head_sha": one.head_sha}
+        for one in pairs
+        for of in (one.gpu, BUILD)
     }
     refused: list[str] = []
     listed = listed_of(bot, run)
@@ -115,6 +120,11 @@ def take_in(
             several = f"{len(latest)} artifacts {PREFIX}{label} are of one attempt"
             refused.append(f"{several}: the first is judged, and the others are refused")
         for _, measured, note in latest[:1]:
+            alone = (
+                note.fault in ("build", "output") if note else measured is not None and measured.run.base_sha is None
+            )
+            if alone and label in of_pairs:
+                measured = _of_no_use(known.model_copy(update=of_pairs[label]))
             if measured:
                 record.write(measured, into / f"{label}.run.json")
             if note:
@@ -125,6 +135,11 @@ def take_in(
     for why in refused:
         bot.step.warn(why)
     return tuple(refused)
+
+
+def _of_no_use(pair: Run) -> RunRecord:
+    """That these commits cannot be compared, as where one does not compile: the history compares them no more."""
+    return RunRecord(run=pair.model_copy(update={"created_at": datetime.now(UTC).isoformat(timespec="seconds")}))
 
 
 def _records(

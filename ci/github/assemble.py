@@ -17,6 +17,7 @@ from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Mark, Report
 from kernelgate.ci.github import claims, untrusted_artifact
+from kernelgate.ci.github.artifacts import BUILD
 from kernelgate.ci.github.description import NO_DESCRIPTION, Description, describe
 from kernelgate.ci.github.fetch import Job, RunInfo
 from kernelgate.ci.github.plan import DRAFT, JUDGE_PATHS, NO_CARD, skipped
@@ -53,7 +54,6 @@ class Trusted:
 
 
 NOTHING_TRUSTED = Trusted()
-BUILD = "build"
 RUNNER_STEPS = ("doctor", "set up", "check out", "download", "upload", "initialize", "complete job")
 """Steps in which only the runner can fail."""
 AUTHOR_STEPS = {"build": Fault.BUILD, "fuzz": Fault.OUTPUT}

@@ -32,7 +32,7 @@ SURELY = 0.5
 KNOTS = 32
 """Nights at which a ramp is tried to begin or to end."""
 STEP_NUMBERS, RAMP_NUMBERS = 3, 5
-"""What a step may choose: size and place; and a ramp: size, begin, end."""
+"""What a step may choose, its size and its place, and a ramp: size, begin, end. Of all nights, a place counts twice."""
 TINY = 1e-9
 """Of all weights: a change that is left so little beside others cannot be told from them."""
 
@@ -219,8 +219,8 @@ def _with_drift(looks: Looks, found: Sequence[Change]) -> list[Change]:
 
 
 def _continued(looks: Looks, told: Sequence[Change], shapes: Sequence[Array]) -> tuple[slice, Ramp] | None:
-    """A drift and the neighbour that goes on in its direction, no faster and after a pause of at most a third of it: one
-    drift, though not an even one."""
+    """A drift and the neighbour that goes on in its direction, no faster, and after a pause of at most a third of it:
+    one drift, though not an even one."""
     places = [one.place for one in looks.nights]
     ends = [(bisect_right(places, one.previous_place) - 1, bisect_left(places, one.place)) for one in told]
     for at, ((first, mid), (after, last)) in enumerate(pairwise(ends)):

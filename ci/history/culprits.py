@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
@@ -71,7 +71,7 @@ def _narrowed(found: Sequence[CaseChanges]) -> Iterator[tuple[CaseChanges, Chang
     """What made these cases slower, for certain, and where it lies by now."""
     for case, change in ((one, change) for one in found for change in one.changes):
         if change.change_pct > 0 and change.is_certain and not case.may_become_drift(change):
-            yield case, change, nights.narrowed(change, case.measured, case.known)
+            yield case, change, nights.narrowed(change, case.measured, case.known, case.in_vain)
 
 
 def _since(change: Change, later: Sequence[Change]) -> tuple[Literal["slower", "fixed", "accepted"], str]:
@@ -126,8 +126,6 @@ NEAR = 3
 """Pairs of a search, those that tell most, of which it takes one that other searches take, too."""
 PAIRS = 15
 """Of a workflow's run: as many records as the jobs that keep them take of one."""
-TURNS = 3
-"""One run in so many begins with another pair than the best one: a commit that cannot be built leaves no record."""
 SURELY = 3.0
 """Standard errors between nothing, or all of a change, and half of it."""
 LOOKED_AT = 20
@@ -152,19 +150,16 @@ class WantedPair:
     """GPU-seconds of one process of the comparison, for this case."""
 
 
-def planned(
-    wanted: Iterable[WantedPair], policy: Policy, spent: Mapping[str, float] | None = None, turn: int = 0
-) -> NightPlan:
+def planned(wanted: Iterable[WantedPair], policy: Policy, spent: Mapping[str, float] | None = None) -> NightPlan:
     """The pairs that fit, those first that reveal most in a second. `spent`: GPU-seconds of this night by kind of GPU;
-    each has the whole of the policy's. `turn`: by how many pairs it begins later."""
+    each has the whole of the policy's."""
     groups: dict[tuple[str, str, str], list[WantedPair]] = {}
     for one in wanted:
         groups.setdefault((one.series.gpu, one.previous, one.commit), []).append(one)
     best = sorted(groups.items(), key=lambda item: _worth(item[1]), reverse=True)
-    first = turn % max(1, len(best))
     left: dict[str, float] = {}
     pairs, postponed = [], []
-    for (gpu, previous, commit), group in sorted((*best[first:], *best[:first]), key=lambda item: item[0][0]):
+    for (gpu, previous, commit), group in sorted(best, key=lambda item: item[0][0]):
         budget = left.setdefault(gpu, policy.changes.gpu_seconds_a_night - (spent or {}).get(gpu, 0.0))
         seconds = sum(one.process_seconds for one in group)
         fitting = policy.processes.limit if seconds <= 0 else math.floor(budget / seconds)
@@ -216,23 +211,22 @@ def plan(
     them: the index knows measured ones alone. `now`: in a night whose comparisons have cost already."""
     placed = connection.execute(sa.select(COMMIT.c.place, COMMIT.c.sha).where(COMMIT.c.place.is_not(None)))
     shas = {row.place: row.sha for row in placed} | dict(enumerate(line))
-    run = int(now.timestamp() // 600) if now else 0
-    turn = run // TURNS if run % TURNS == 1 else 0
     wanted = [
         *_suspected(connection, found, set(shas.values()), policy),
-        *_next_steps(connection, found, shas, policy, turn),
+        *_next_steps(connection, found, shas, policy),
     ]
     gpus = {one.series.gpu for one in wanted}
     spent = {gpu: _spent(connection, gpu, now - NIGHT) for gpu in gpus} if now else None
-    return planned(wanted, policy, spent, turn)
+    return planned(wanted, policy, spent)
 
 
 def _suspected(
-    connection: sa.Connection, found: Sequence[CaseChanges], here: Collection[str], policy: Policy
+    connection: sa.Connection, found: Sequence[CaseChanges], here: Set[str], policy: Policy
 ) -> Iterator[WantedPair]:
     """Both commits of each suspicion; those that are not on the default branch cannot be built here."""
     for case, change in ((one, change) for one in found for change in one.changes):
-        if change.state == "suspected" and change.previous in here and change.commit in here:
+        can = {change.previous, change.commit} <= here and (change.previous_place, change.place) not in case.in_vain
+        if change.state == "suspected" and can:
             # It waits since the night on which it could be suspected first.
             waited = max(0, sum(place >= change.place for place in case.places) - NIGHTS)
             gain = change.chance * abs(change.change_pct) * (1 + waited)
@@ -242,7 +236,7 @@ def _suspected(
 
 
 def _next_steps(
-    connection: sa.Connection, found: Sequence[CaseChanges], shas: Mapping[int, str], policy: Policy, turn: int
+    connection: sa.Connection, found: Sequence[CaseChanges], shas: Mapping[int, str], policy: Policy
 ) -> Iterator[WantedPair]:
     """The pair of each search that tells most, or of those near it the one that most searches have."""
     searches = [
@@ -253,7 +247,7 @@ def _next_steps(
     searched = Counter(pair for *_, pairs in searches for pair in pairs)
     for case, change, pairs in searches:
         if pairs:
-            _, old, new = pairs[turn % len(pairs)] if turn else max(pairs, key=searched.__getitem__)
+            _, old, new = max(pairs, key=searched.__getitem__)
             processes = _to_halve(change.change_pct, case.known, policy)
             seconds = _process_seconds(connection, case.series)
             yield WantedPair(case.series, shas[old], shas[new], change.change_pct, processes, seconds)

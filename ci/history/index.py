@@ -30,7 +30,8 @@ def add(connection: sa.Connection, entry: Entry, condensed: str | None = None) -
     in the record's place, where that is not the record itself."""
     where = _environment(entry)
     record = _record(connection, entry, where, condensed)
-    shas = [one.commit for case in entry.cases for one in case.points]
+    shas = [entry.run.base_sha, entry.run.head_sha]  # of a pair that could not be compared, nothing else has them
+    shas += [one.commit for case in entry.cases for one in case.points]
     shas += [sha for case in entry.cases for one in case.comparisons for sha in (one.base, one.head)]
     commits = {"": None, **_numbers(connection, COMMIT.c.sha, {text(sha): {} for sha in shas if sha})}
     cases = {}

@@ -10,7 +10,8 @@ since nothing cancels the machine out; how far is seen from one to the next.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from statistics import median
@@ -27,7 +28,7 @@ from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.document.model import Code, Line, table
 from kernelgate.ci.history import changes, series
 from kernelgate.ci.history.changes import Night
-from kernelgate.ci.history.database import COMMIT, COMPARISON, EVENT
+from kernelgate.ci.history.database import COMMIT, COMPARISON, EVENT, RECORD
 from kernelgate.ci.history.facts import CaseName, Change, HistoryComparison, MeasuredSeries
 from kernelgate.ci.history.levels import SMALLEST_PCT
 from kernelgate.ci.history.series import Wanted
@@ -37,6 +38,8 @@ from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Array, Pooled
 
 LEAST_TIMES = 4
 """Fewer do not show how far they scatter."""
+NO_CARDS = "[]"
+"""Of a record without a case, as the index has it: such as of a pair of commits of which one does not compile."""
 NIGHTS_KNOWN = 20
 """Of which the scatter of a case's processes is known: of older ones nothing is left."""
 PLACED_WITHIN: Final = 4
@@ -61,6 +64,8 @@ class CaseChanges:
     """Its comparisons of two commits of the default branch."""
     known: KnownSpread | None = None
     """What its nights show of its processes."""
+    in_vain: frozenset[tuple[int, int]] = frozenset()
+    """Places of two commits that were to be compared often enough, and never could."""
 
     def may_become_drift(self, change: Change) -> bool:
         """Whether nights do not show its place, and are too few since to tell a step from the beginning of a drift."""
@@ -73,6 +78,8 @@ def of_index(connection: sa.Connection, wanted: Wanted) -> tuple[CaseChanges, ..
     """What the history knows of each case that has nights. Raises KernelgateError where nothing has these names."""
     places = {row.sha: row.place for row in connection.execute(sa.select(COMMIT.c.sha, COMMIT.c.place))}
     decided = connection.execute(sa.select(EVENT).order_by(EVENT.c.made, EVENT.c.name)).all()
+    empty = sa.select(RECORD.c.base_sha, RECORD.c.head_sha).where(RECORD.c.cards == NO_CARDS)
+    never = [(places.get(row.base_sha), places.get(row.head_sha)) for row in connection.execute(empty)]
     found = []
     # Of pull requests there may be a hundred times as many, which have no part in it.
     here = series.COMPARISONS.where(sa.or_(series.HEAD.c.place.is_not(None), COMPARISON.c.status.is_(None)))
@@ -85,7 +92,7 @@ def of_index(connection: sa.Connection, wanted: Wanted) -> tuple[CaseChanges, ..
                 group = series.loaded(connection, rows, None, series.HEADS, here)
         same = (row for row in decided if (row.card, row.case, row.gpu) == (name.card, name.case, name.gpu))
         own = [row for row in same if row.repository in ("", name.repository)]
-        found.append(_of_case(name, group, places, own))
+        found.append(_of_case(name, group, places, own, never))
     return tuple(one for one in found if one.places)
 
 
@@ -94,6 +101,7 @@ def _of_case(
     group: Sequence[MeasuredSeries],
     places: Mapping[str, int | None],
     decided: Sequence[Any],
+    never: Sequence[tuple[int | None, int | None]],
 ) -> CaseChanges:
     excluded = {row.sha for row in decided if row.kind == "excluded"}
     accepted = {row.sha: f"by {row.who}: {row.why}" for row in decided if row.kind == "accepted"}
@@ -120,7 +128,10 @@ def _of_case(
         ended.append(replace(found, series=name, pinned=pinned, made=first.get(found.commit), commits=commits))
     ordered = tuple(sorted(night.place for night in nights))
     spread_pct = 100 * median(pair.spread for pair in measured) if measured else None
-    return CaseChanges(name, ordered, tuple(ended), spread_pct, pinned, measured, known)
+    useless = [(places.get(row.base), row.place) for one in group for row in one.comparisons if row.finding is not None]
+    tried = Counter((old, new) for old, new in [*never, *useless] if old is not None and new is not None)
+    in_vain = frozenset(pair for pair, times in tried.items() if times >= LOOKS)
+    return CaseChanges(name, ordered, tuple(ended), spread_pct, pinned, measured, known, in_vain)
 
 
 def _known(group: Sequence[MeasuredSeries]) -> KnownSpread | None:
@@ -244,7 +255,7 @@ CONFIRM_P: Final = 1e-4
 """People are told of a change once a comparison of both commits shows one in the same direction that chance makes this
 rarely."""
 LOOKS: Final = 3
-"""A comparison that decides nothing is repeated, until there were so many."""
+"""A comparison that decides nothing, or cannot be made, is repeated, until there were so many."""
 
 
 @dataclass(frozen=True)
@@ -380,8 +391,13 @@ class Bracket:
     """No single commit made most of it."""
 
 
-def narrowed(change: Change, measured: Sequence[PairMeasured], known: KnownSpread | None = None) -> Bracket:
-    """What all comparisons of the case tell of where the change was made."""
+def narrowed(
+    change: Change,
+    measured: Sequence[PairMeasured],
+    known: KnownSpread | None = None,
+    in_vain: Collection[tuple[int, int]] = (),
+) -> Bracket:
+    """What all comparisons of the case tell of where the change was made. `in_vain`: pairs that cannot be compared."""
     first, last = change.previous_place, change.place
     inside = [one for one in measured if first <= one.base_place < one.head_place <= last]
     if change.kind == "drift" or last - first <= 1 or not inside:
@@ -395,14 +411,20 @@ def narrowed(change: Change, measured: Sequence[PairMeasured], known: KnownSprea
     found = posterior.of(Search(last - first, reads, spread_pct=max(spread_pct, prior.CHANGE_PCT)))
     if found.several >= CHANCE:
         return Bracket(first, last, gradual=True)
-    chances = np.cumsum(found.culprit) / max(1 - found.several, 1e-300)
-    commit = first + int(np.argmax(found.culprit))
-    if found.culprit[commit - first] >= CHANCE * (1 - found.several):
-        ends = commit - 1, commit
-        is_compared = any((one.base_place, one.head_place) == ends for one in inside)
-        return Bracket(*ends, () if is_compared else (ends,))
+    # A commit that only stands in pairs that cannot be compared is stepped over: it is told with the one after it.
+    pairs = {(one.base_place, one.head_place) for one in inside}
+    out = {place for pair in in_vain for place in pair} - {place for pair in pairs for place in pair}
+    ends = [at for at in range(first + 1, last + 1) if at not in out]
+    before = [first, *ends]
+    sums = np.cumsum(found.culprit)[np.array(ends) - first] / max(1 - found.several, 1e-300)
+    chances = np.diff(sums, prepend=0.0)
+    best = int(np.argmax(chances))
+    if chances[best] >= CHANCE:
+        pair = before[best], ends[best]
+        return Bracket(*pair, () if pair in {*pairs, *in_vain} else (pair,))
     if len(inside) >= MOST_COMPARISONS:
         return Bracket(first, last)
-    low, high = (first + int(np.searchsorted(chances, share)) for share in ((1 - CHANCE) / 2, (1 + CHANCE) / 2))
-    splits = sorted(range(1, last - first), key=lambda at: abs(chances[at] - chances[-1] / 2))
-    return Bracket(max(first, low - 1), min(high, last), tuple((first, first + at) for at in splits))
+    low, high = (int(np.searchsorted(sums[:-1], share)) for share in ((1 - CHANCE) / 2, (1 + CHANCE) / 2))
+    splits = sorted(range(len(ends) - 1), key=lambda at: abs(sums[at] - sums[-1] / 2))
+    left = tuple(pair for pair in ((first, ends[at]) for at in splits) if pair not in in_vain)
+    return Bracket(before[low], ends[high], left)

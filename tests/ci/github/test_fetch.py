@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,25 @@ def test_each_pair_of_a_run_has_its_own_commits(desk: Desk, tmp_path: Path, pull
     [refused] = info.refused
     assert "kernelgate-record-l4-2" in refused
     assert "another base commit" in refused
+
+
+def test_a_pair_of_which_a_commit_does_not_compile_leaves_a_record_of_nothing(
+    desk: Desk, tmp_path: Path, pull: Pull
+) -> None:
+    """A head fails the build; a base is left out of the measurement. A runner's failure says nothing of a pair."""
+    run = desk.github.add_run(event="schedule", head_sha="c" * 40)
+    made = EXAMPLES["slower"]().record
+    alone = made.model_copy(update={"run": made.run.model_copy(update={"base_sha": None}), "processes": ()})
+    desk.github.add_artifact(run, f"{NAME}-2", {"run.json": record.to_json(alone).encode()})
+    for name, fault in (("-1", "build"), ("-3", "runner")):
+        note = {"schema": "kernelgate.failure/1", "fault": fault, "message": "csrc/k.cu:3: error: no"}
+        desk.github.add_artifact(run, f"kernelgate-record-build{name}", {"failure.json": json.dumps(note).encode()})
+    facts = {"gpu": "l4", "target": "8.9", "base_sha": BASE_SHA, "head_sha": HEAD_SHA, "cases": "norm/one"}
+    pairs = [ComparedPair(name=f"-{number}", processes="4", **facts) for number in (1, 2, 3)]
+    fetch(desk.bot, run["id"], tmp_path, record.Run(head_sha="c" * 40, pull_request=pull.number), pairs=pairs)
+    left = {path.name: record.read(path) for path in tmp_path.glob("*.run.json")}
+    assert left.keys() == {"build-1.run.json", "l4-2.run.json"}
+    assert {(one.run.base_sha, one.run.head_sha, one.cases) for one in left.values()} == {(BASE_SHA, HEAD_SHA, ())}
 
 
 def measured_run(desk: Desk, pull: Pull, **facts: Any) -> Json:
