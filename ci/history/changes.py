@@ -13,7 +13,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Final, Literal
 
 import numpy as np
@@ -31,8 +31,8 @@ SURELY = 0.5
 """A night counts as bad from this probability on."""
 KNOTS = 32
 """Nights at which a ramp is tried to begin or to end."""
-STEP_NUMBERS, RAMP_NUMBERS = 3, 5
-"""What a step may choose, its size and its place, and a ramp: size, begin, end. Of all nights, a place counts twice."""
+NUMBERS: Final = {"step": 3, "drift": 5}
+"""What each may choose: its size, and its places, of which each counts twice since it is one of all nights."""
 TINY = 1e-9
 """Of all weights: a change that is left so little beside others cannot be told from them."""
 
@@ -146,7 +146,7 @@ def _once(found: Sequence[Change]) -> list[Change]:
 
 # ---- drift -----------------------------------------------------------------------------------------------------------
 #
-# A drift is a level, an even rise or fall, and level again. It and the steps that it may stand for are compared by the
+# A drift is a level, a rise or fall, and level again. It and the steps that it may stand for are compared by the
 # misfit of all nights, to which each free number adds log n (Schwarz 1978, Annals of Statistics 6). The other changes,
 # and a level for each environment, are fitted anew each time.
 
@@ -186,6 +186,7 @@ class Ramp:
     size: float
     error: float
     misfit: float
+    shape: Array
 
 
 def _good(parts: Mapping[str, Sequence[Night]], known: Mapping[str, Levels]) -> Looks:
@@ -210,41 +211,22 @@ def _with_drift(looks: Looks, found: Sequence[Change]) -> list[Change]:
     shapes = [one[len(one) // 2] for one in tried]
     for at, every in enumerate(tried):  # each where it fits best while the others stay
         shapes[at] = every[looks.best(every, [*shapes[:at], *shapes[at + 1 :]])[0]]
-    slow: tuple[slice, Ramp] | None
-    while slow := _slowest(looks, told, shapes) or _continued(looks, told, shapes):
+    while slow := _slowest(looks, told, shapes):
         run, ramp = slow
         told[run] = [_change("drift", looks.nights[ramp.first], looks.nights[ramp.last], (ramp.size, ramp.error))]
-        shapes[run] = _shapes(np.array([[ramp.first, ramp.last]]), len(places))
+        shapes[run] = [ramp.shape]
     return told
 
 
-def _continued(looks: Looks, told: Sequence[Change], shapes: Sequence[Array]) -> tuple[slice, Ramp] | None:
-    """A drift and the neighbour that goes on in its direction, no faster, and after a pause of at most a third of it:
-    one drift, though not an even one."""
-    places = [one.place for one in looks.nights]
-    ends = [(bisect_right(places, one.previous_place) - 1, bisect_left(places, one.place)) for one in told]
-    for at, ((first, mid), (after, last)) in enumerate(pairwise(ends)):
-        for drift, rest, length in ((told[at], told[at + 1], mid - first), (told[at + 1], told[at], last - after)):
-            pause, reach = after - mid, last - first - length
-            along = rest.state == "suspected" and (drift.change_pct > 0) == (rest.change_pct > 0)
-            slower = abs(rest.change_pct) * length <= abs(drift.change_pct) * reach
-            if drift.kind == "drift" and along and slower and 3 * pause <= length:
-                shape = _shapes(np.array([[first, last]]), len(places))
-                _, *fit = looks.best(shape, [*shapes[:at], *shapes[at + 2 :]])
-                return slice(at, at + 2), Ramp(first, last, *fit)
-    return None
-
-
 def _slowest(looks: Looks, told: Sequence[Change], shapes: Sequence[Array]) -> tuple[slice, Ramp] | None:
-    """The drift that explains the nights better than steps in one direction do, by most; None where none does, or is
-    large and certain enough."""
+    """The drift that explains the nights better than changes in one direction do, by most; None where none does, or
+    is large and certain enough."""
     free, places = math.log(max(1, len(looks.nights))), [one.place for one in looks.nights]
     most, found = 0.0, None
     for first, last in combinations(range(len(told) + 1), 2):
         run = told[first:last]
-        if {(one.kind, one.state) for one in run} != {("step", "suspected")} or len(
-            {one.change_pct > 0 for one in run}
-        ) > 1:
+        along = len({(one.state, one.change_pct > 0) for one in run}) == 1 and run[0].state == "suspected"
+        if not along or [one.kind for one in run] == ["drift"]:
             continue
         low = bisect_left(places, told[first - 1].place) if first else 0
         high = bisect_right(places, told[last].previous_place) if last < len(told) else len(places)
@@ -253,7 +235,7 @@ def _slowest(looks: Looks, told: Sequence[Change], shapes: Sequence[Array]) -> t
         if ramp is None or abs(ramp.size) < math.log1p(DRIFT_PCT / 100):
             continue
         stairs = looks.best(np.array([shapes[first]]), [*others, *shapes[first + 1 : last]])[-1]
-        gain = stairs - ramp.misfit + (STEP_NUMBERS * len(run) - RAMP_NUMBERS) * free
+        gain = stairs - ramp.misfit + (sum(NUMBERS[one.kind] for one in run) - NUMBERS["drift"]) * free
         if gain > most and 2 * float(special.ndtr(-abs(ramp.size) / ramp.error)) < DRIFT_P:
             most, found = gain, (slice(first, last), ramp)
     return found
@@ -268,13 +250,16 @@ def _ramp(looks: Looks, others: Sequence[Array], low: int, high: int) -> Ramp | 
     firsts = lasts = [*range(low, high - 1, gap), high - 1]
     while True:
         ends = np.array([(a, b) for a in firsts for b in lasts if b - a >= DRIFT_NIGHTS])
-        at, *fit = looks.best(_shapes(ends, len(looks.nights)), others)
+        shapes = _shapes(ends, len(looks.nights))
+        best, size, error, misfit = looks.best(shapes, others)
+        at = best % len(ends)
         if gap == 1:
-            return Ramp(*map(int, ends[at]), *fit)
+            return Ramp(int(ends[at, 0]), int(ends[at, 1]), size, error, misfit, shapes[best])
         near, gap = range(-gap, gap + 1, max(1, gap // 4)), max(1, gap // 4)  # closer and closer around the best
         firsts, lasts = ([int(end) + off for off in near if low <= end + off < high] for end in ends[at])
 
 
 def _shapes(ends: Array, nights: int) -> Array:
-    """Of ramps from one of these nights to another."""
-    return np.clip((np.arange(nights) - ends[:, :1]) / (ends[:, 1:] - ends[:, :1]), 0.0, 1.0)
+    """Of drifts from one of these nights to another: even ones, then those that begin or end slowly, or do both."""
+    even = np.clip((np.arange(nights) - ends[:, :1]) / (ends[:, 1:] - ends[:, :1]), 0.0, 1.0)
+    return np.concatenate([even, even**2, 1 - (1 - even) ** 2, even**2 * (3 - 2 * even)])

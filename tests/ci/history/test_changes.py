@@ -90,7 +90,7 @@ def test_a_step_before_a_drift_is_no_part_of_it(pct: float) -> None:
 
 
 def test_a_drift_that_slows_down_is_one() -> None:
-    shape = 1 - np.exp(-2.5 * np.clip((np.arange(300) - 60) / 180, 0, 1))
+    shape = 1 - (1 - np.clip((np.arange(300) - 60) / 180, 0, 1)) ** 2
     for seed in range(4):
         assert [one.kind for one in changes.of_series(series(noise(300, 0.1, seed) + 0.02 * shape))] == ["drift"]
 
