@@ -38,7 +38,7 @@ def parsed(line: str) -> None:
     found: click.Command | None = cli.cli.get_command(click.Context(cli.cli), verb)
     if isinstance(found, click.Group) and words:
         verb, *words = words
-        found = found.commands.get(verb)
+        found = found.get_command(click.Context(found), verb)
     assert found is not None, line
     found.make_context(verb, words)
 
