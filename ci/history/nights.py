@@ -376,7 +376,7 @@ def together(measured: Sequence[PairMeasured], known: KnownSpread | None = None)
 # This is for workflows, which compare pairs. The commit that is found is in the end compared with the one before it.
 
 MOST_COMPARISONS = 24
-"""A search that needs more ends with the whole range."""
+"""A search that needs more ends with the whole range, of which no commit is blamed."""
 
 
 @dataclass(frozen=True)
@@ -423,7 +423,7 @@ def narrowed(
         pair = before[best], ends[best]
         return Bracket(*pair, () if pair in {*pairs, *in_vain} else (pair,))
     if len(inside) >= MOST_COMPARISONS:
-        return Bracket(first, last)
+        return Bracket(first, last, gradual=True)
     low, high = (int(np.searchsorted(sums[:-1], share)) for share in ((1 - CHANCE) / 2, (1 + CHANCE) / 2))
     splits = sorted(range(len(ends) - 1), key=lambda at: abs(sums[at] - sums[-1] / 2))
     left = tuple(pair for pair in ((first, ends[at]) for at in splits) if pair not in in_vain)
