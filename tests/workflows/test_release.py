@@ -38,9 +38,8 @@ def release(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def date_the_entry(checkout: Path) -> None:
     entries = (checkout / "CHANGELOG.md").read_text("utf-8")
-    (checkout / "CHANGELOG.md").write_text(
-        entries.replace("## 0.1.0, not yet released", "## 0.2.0, 2026-12-01"), "utf-8"
-    )
+    entries = re.sub(r"(?m)^## \d.*", "## 0.2.0, 2026-12-01", entries, count=1)
+    (checkout / "CHANGELOG.md").write_text(entries, "utf-8")
 
 
 def test_what_others_call_by_a_tag_calls_nothing_that_came_later(checkout: Path) -> None:
