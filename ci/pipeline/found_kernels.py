@@ -57,6 +57,8 @@ class FoundKernel:
     results: tuple[str, ...] = ()
     """The names of what it returns."""
     dtypes: tuple[str, ...] = ("fp16", "bf16")
+    lists: tuple[str, ...] = ("cases",)
+    """Of the card, by where the kernel runs: "cases" on a GPU, "cpu_cases" on the CPU."""
     cases: tuple[str, ...] = ()
     """As Python writes each; none where no source names any."""
     as_tuple: bool = False
@@ -101,3 +103,10 @@ def quoted(text: str) -> str:
     """Foreign text as a Python string, on one line."""
     shown = one_line(text)
     return f'"{shown}"' if '"' not in shown and "\\" not in shown else repr(shown)
+
+
+def named(node: ast.expr) -> set[str]:
+    """What an expression names, save what it calls: torch.log(x) is no kernel, whatever is called log elsewhere."""
+    called = {one.func for one in ast.walk(node) if isinstance(one, ast.Call)}
+    named = (one for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute) and one not in called)
+    return {ast.unparse(one).rpartition(".")[2] for one in named}

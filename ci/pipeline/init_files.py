@@ -53,7 +53,8 @@ def found(repo: Repository, torch: str) -> tuple[Finding, ...]:
     every: list[Finding] = [*native_kernels.find(repo.names, repo.read, torch)]
     solved = tuple(f"{folder}/" for folder in python_kernels.folders(repo.names))  # whose solutions are not the task
     modules = [one for one in python_kernels.modules(repo.names, repo.read) if not one.file.startswith(solved)]
-    operators = [one for one in modules if python_kernels.is_operator(one)]
+    classes = [(one, node) for one in modules for node in one.tree.body if isinstance(node, ast.ClassDef)]
+    operators = [one for one, node in classes if "BenchmarkOperator" in python_kernels.bases(node)]
     every += python_kernels.find([one for one in modules if one not in operators], repo.names)
     every += (kernel for one in operators for kernel in python_kernels.operator(one, repo.names))
     every += python_kernels.tasks(repo.names, repo.read)
@@ -161,7 +162,7 @@ def _stale(name: str, text: str, repo: Repository) -> Iterator[str]:
 
 WIDTH = 110
 WHOLE = re.compile(
-    r"(?:.*_)?(?:ind(?:ex|ices)|idx|ids?|targets?|labels?|positions?|lens?|lengths?|seqlens?|indptr|table|offsets?)",
+    r"(?:.*_)?(?:ind(?:ex|ices)|idxs?|ids?|targets?|labels?|positions?|lens?|lengths?|seqlens?|indptr|table|offsets?)\d*",
     re.IGNORECASE,
 )
 """How arguments of whole numbers are called."""
@@ -229,9 +230,10 @@ def _cases(kernel: FoundKernel) -> Iterator[str]:
     dtype = "bf16" if "bf16" in kernel.dtypes else kernel.dtypes[0]
     yield f"    # {OPEN} which shapes are timed; the first is the target{', and its dtype' if kernel.cases else ''}"
     listed = kernel.cases or ("M=4096, N=4096",)
-    yield "    cases = ["
-    yield from (f'        dict({axes}, dtype="{dtype}"),' for axes in listed)
-    yield "    ]"
+    for name in kernel.lists:
+        yield f"    {name} = ["
+        yield from (f'        dict({axes}, dtype="{dtype}"),' for axes in listed)
+        yield "    ]"
     if not kernel.cases:
         dtypes = ", ".join(f'"{one}"' for one in kernel.dtypes) + ("," if len(kernel.dtypes) == 1 else "")
         yield f"    fuzz = dict(M=range(1, 300), N=range(1, 5000), dtype=({dtypes}))"

@@ -6,11 +6,11 @@ import ast
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from itertools import chain, takewhile
 
-from kernelgate.ci.pipeline.found_kernels import Build, Read, parsed, quoted
+from kernelgate.ci.pipeline.found_kernels import Build, Read, named, parsed, quoted
 
 EXTENSIONS = {"CUDAExtension", "CppExtension", "load"}
 MAY_BUILD = re.compile(r"(CUDA|Cpp)Extension\(|cpp_extension")
@@ -44,30 +44,35 @@ def closing(text: str, start: int) -> int:
 
 def _of_python(name: str, text: str, names: Sequence[str]) -> Iterator[Build]:
     tree = parsed(text)
-    reader, known = _Reader(tree, posixpath.dirname(name), names), False
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in EXTENSIONS:
-            given = {one.arg: one.value for one in node.keywords if one.arg}
-            sources = given.get("sources") or (node.args[1] if len(node.args) > 1 else None)
-            files = tuple(dict.fromkeys(reader.files(sources))) if sources else ()
-            if files:
-                known = True
-                yield reader.extension(f"{name}:{node.lineno}", files, given)
-    if not known:
-        yield from (_extension(files, (), (), [f"its flags, which {name} computes"]) for files in reader.lists(tree))
+    reader = _Reader(tree, posixpath.dirname(name), names)
+    classes = {one for one, given in reader.values.items() if any(named(value) & EXTENSIONS for value in given)}
+    calls = [one for one in ast.walk(tree) if isinstance(one, ast.Call)]
+    made = [one for one in calls if ast.unparse(one.func).rpartition(".")[2] in EXTENSIONS | classes]
+    known = [build for one in made if (build := reader.extension(f"{name}:{one.lineno}", one))]
+    unread = [f"its flags, which {name} computes"]
+    yield from known or (_extension(files, (), (), unread) for files in reader.lists(tree))
 
 
 class _Reader:
-    """The constants of one setup.py: what a name was given last, or was extended by."""
+    """The constants of one setup.py: what a name or an entry was given last, and was extended by, on every branch."""
 
     def __init__(self, tree: ast.Module, folder: str, names: Sequence[str]) -> None:
         self.folder, self.names = folder, names
         self.values: dict[str, list[ast.expr]] = {}
         for node in ast.walk(tree):
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                self.values[node.targets[0].id] = [node.value]
-            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                self.values.setdefault(node.target.id, []).append(node.value)
+            match node:
+                case ast.Assign(targets=[target], value=value):
+                    name = ast.unparse(target)
+                    if not any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(value)):
+                        self.values[name] = []
+                case (
+                    ast.AugAssign(target=target, value=value)
+                    | ast.Call(func=ast.Attribute(value=target, attr="append" | "extend"), args=[value])
+                ):
+                    pass
+                case _:
+                    continue
+            self.values.setdefault(ast.unparse(target), []).append(value)
 
     def words(self, node: ast.expr, seen: frozenset[str] = frozenset()) -> Iterator[str]:
         """Every text in an expression, in the order of its lists."""
@@ -88,7 +93,8 @@ class _Reader:
         folders: list[str] = []
         for word in self.words(node):
             if word.endswith(SUFFIXES):
-                tries = (word, *("/".join([*folders[at:], word]) for at in range(len(folders))))
+                joined = ["/".join([*folders[at:], word]) for at in range(len(folders))]
+                tries = (*joined, word) if "*" in word else (word, *joined)
                 found = (_matching(one, self.folder, self.names) for one in tries)
                 yield from next(filter(None, found), ())
             else:
@@ -101,27 +107,45 @@ class _Reader:
         listed = [tuple(chain.from_iterable(files)) for files in found if all(files)]
         yield from sorted(listed, key=lambda files: not any(one.endswith(".cu") for one in files))
 
-    def extension(self, place: str, files: tuple[str, ...], given: Mapping[str, ast.expr]) -> Build:
-        arguments = given.get("extra_compile_args")
+    def extension(self, place: str, call: ast.Call) -> Build | None:
+        """None where it names no source of the repository."""
+        given = {one.arg: one.value for one in call.keywords if one.arg}
+        sources = given.get("sources") or (call.args[1] if len(call.args) > 1 else None)
+        files = tuple(dict.fromkeys(self.files(sources))) if sources else ()
+        arguments, name = given.get("extra_compile_args"), ""
         while isinstance(arguments, ast.Name) and self.values.get(arguments.id):
-            arguments = self.values[arguments.id][-1]
-        flags: Mapping[str, tuple[str, ...]] = {}
+            name, arguments = arguments.id, self.values[arguments.id][-1]
+        said = {"cxx": arguments} if arguments else {}
         if isinstance(arguments, ast.Dict):
             pairs = zip(arguments.keys, arguments.values, strict=True)
-            flags = {str(key.value): self._flags(value) for key, value in pairs if isinstance(key, ast.Constant)}
-        elif arguments is not None:
-            flags = {"cxx": self._flags(arguments)}
-        host = flags.get("cxx", ())
-        both = (*(one for one in host if one[:2] in ("-D", "-U", "-I")), *self._folders(given.get("include_dirs")))
-        lost = [one for one in host if one not in both]
-        unread = () if arguments is None or flags else (f"its flags, which {place} computes",)
-        if lost:
-            unread = (*unread, f"the C++ compiler's own flags of {place} are left out: {' '.join(lost)}")
-        loaded = self._flags(given.get("extra_cuda_cflags", ast.List(elts=[])))
-        return _extension(files, both, (*flags.get("nvcc", ()), *loaded), unread)
+            said = {str(key.value): value for key, value in pairs if isinstance(key, ast.Constant)}
+        later = {key: self.values.get(f"{name}[{key!r}]", []) for key in ("cxx", "nvcc")}
+        loaded = {"cxx": None, "nvcc": given.get("extra_cuda_cflags")}
+        host, nvcc = (
+            [flag for one in (said.get(key), *more, loaded[key]) if one for flag in _flags(self.words(one))]
+            for key, more in later.items()
+        )
+        both = (
+            *(one for one in host if one[:2] in ("-D", "-U", "-I")),
+            *self._defined(given.get("define_macros")),
+            *self._folders(given.get("include_dirs")),
+        )
+        unread = []
+        if not all(isinstance(one, ast.List) or any(self.words(one)) for one in said.values()):
+            unread.append(f"its flags, which {place} computes")
+        if any(later.values()):
+            unread.append(f"the flags of {place}, where every branch of its conditions was taken")
+        if lost := [one for one in host if one not in both]:
+            unread.append(f"the C++ compiler's own flags of {place} are left out: {' '.join(lost)}")
+        return _extension(files, both, nvcc, unread) if files else None
 
-    def _flags(self, node: ast.expr) -> tuple[str, ...]:
-        return _flags(self.words(node))
+    def _defined(self, node: ast.expr | None) -> Iterator[str]:
+        """Of pairs such as ("WITH_CUDA", None)."""
+        given = self.values.get(node.id, []) if isinstance(node, ast.Name) else [node] if node else []
+        for pair in (one for value in given for one in ast.walk(value)):
+            match pair:
+                case ast.Tuple(elts=[ast.Constant(value=str(name)), ast.Constant(value=None | str() | int() as value)]):
+                    yield f"-D{name}" if value is None else f"-D{name}={value}"
 
     def _folders(self, node: ast.expr | None) -> Iterable[str]:
         if node is None:

@@ -27,7 +27,8 @@ TVM_FFI = re.compile(r"^[ \t]*TVM_FFI_DLL_EXPORT_TYPED_FUNC\(\s*(\w+)\s*,\s*([\w
 DEFINED = re.compile(
     r"(?P<type>(?:::|\.)(?:class_|enum_|exception)\s*<)"
     r"|(?:(?P<variable>\w+)\s*=\s*)?\b\w+\s*\.\s*def_submodule\(\s*\"(?P<submodule>\w+)\""
-    r"|(?P<owner>\w*)\s*\.(?:def|op)\(\s*(?P<said>(?:\"(?:[^\"\\]|\\.)*\"\s*)+)(?:,\s*&?\s*(?P<function>[A-Za-z_][\w:]*))?"
+    r"|(?P<owner>\w*)\s*\.(?:def|op)\(\s*(?:TORCH_SELECTIVE_\w+\(\s*)?"
+    r"(?P<said>(?:\"(?:[^\"\\]|\\.)*\"\s*)+)(?:,\s*&?\s*(?P<function>[A-Za-z_][\w:]*))?"
 )
 """What is bound, and to what: without an owner to that of the one before, `m.def(…).def(…)`."""
 SCHEMA = re.compile(r"([\w:.]+)\((.*)\)\s*->\s*(.*)", re.DOTALL)
@@ -35,8 +36,13 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|(\"(?:[^\"\\\n]|\\.)*\")", re.DOTALL)
 CLASSIC = re.compile(r"#\s*include\s*[<\"](?:torch/(?:all|extension|library|script|torch|types)\.h|ATen/|c10/)")
 OUTPUT_NAME = re.compile(r"out(?:put)?s?(?:_.*)?|o|c|C|dst|result|.*_out")
 NUMBER = re.compile(r"(-?\d[\d.]*(?:[eE][+-]?\d+)?)[fFlLuU]*")
+ON_CPU = re.compile(r"TORCH_LIBRARY_IMPL\(\s*\w+\s*,\s*CPU\b")
 KERNEL = re.compile(r"\b__global__\b[^;{]*\{")
-DTYPES = (("fp16", r"k?Half\b|\bhalf\b|float16"), ("bf16", r"BFloat16|bfloat16"), ("fp32", r"k?Float\b|float32"))
+DTYPES = (
+    ("fp16", r"k?Half\b|\bhalf\b|[fF]loat16|_AND_HALF"),
+    ("bf16", r"BFloat16|bfloat16"),
+    ("fp32", r"k?Float\b|[fF]loat32|<float>|_FLOATING_TYPES"),
+)
 SOURCES = (".cpp", ".cc", ".cxx", ".cu", ".cuh", ".h", ".hpp")
 Signature = tuple[tuple[Argument, ...], tuple[str, ...]]
 """Arguments, and the names of what is returned."""
@@ -63,6 +69,7 @@ def find(names: Sequence[str], read: Read, torch: str) -> Iterator[Finding]:
         if not any(one.kind in ("tensor", "tensors") for one in arguments):
             continue  # no kernel, such as a version's number
         whole = "\n".join(texts[one] for one in (own.sources if own else (file,)) if one in texts)
+        cuda = own is None or any(one.endswith(".cu") for one in own.sources)
         yield FoundKernel(
             name=name.rpartition(".")[2],
             how=how,
@@ -73,6 +80,7 @@ def find(names: Sequence[str], read: Read, torch: str) -> Iterator[Finding]:
             arguments=tuple(one for one in arguments if one.default is None or not schema),
             results=results,
             dtypes=tuple(one for one, words in DTYPES if re.search(words, whole)) or ("fp16", "bf16"),
+            lists=(*["cases"] * cuda, *["cpu_cases"] * bool(not cuda or ON_CPU.search(whole))),
         )
 
 
@@ -127,15 +135,12 @@ def of_schema(schema: str) -> Signature | None:
         words, _, default = part.partition("=")
         kind, _, name = words.strip().rpartition(" ")
         if name and name != "*":
-            arguments.append(Argument(name, _schema_kind(kind), default.strip() or None, "!" in kind))
+            tensor = "Tensor" in kind
+            of: ArgumentKind = "optional" if "?" in kind else "tensor" if tensor else "number"
+            of = "tensors" if tensor and "[" in kind else of
+            arguments.append(Argument(name, of, default.strip() or None, "!" in kind))
     returned = re.findall(r"Tensor(?!\([^)]*!)", found[3])
     return tuple(arguments), _names(len(returned))
-
-
-def _schema_kind(kind: str) -> ArgumentKind:
-    if "Tensor" not in kind:
-        return "optional" if "?" in kind else "number"
-    return "tensors" if "[" in kind else "optional" if "?" in kind else "tensor"
 
 
 def _of_function(function: str, file: str, texts: Mapping[str, str]) -> Signature | None:

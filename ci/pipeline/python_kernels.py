@@ -20,6 +20,7 @@ from kernelgate.ci.pipeline.found_kernels import (
     FoundKernel,
     Read,
     Skipped,
+    named,
     parsed,
     quoted,
     sources,
@@ -97,9 +98,9 @@ def _launches(function: Function, jitted: set[str]) -> bool:
     local = {
         ast.unparse(one.targets[0])
         for one in choices
-        if isinstance(one.value, ast.Name | ast.Attribute | ast.IfExp) and _named(one.value) & jitted
+        if isinstance(one.value, ast.Name | ast.Attribute | ast.IfExp) and named(one.value) & jitted
     }
-    return any(_named(called) & (jitted | local) for called, _ in _calls(function))
+    return any(named(called) & (jitted | local) for called, _ in _calls(function))
 
 
 def _calls(function: Function) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
@@ -115,7 +116,7 @@ def _unclear(function: Function, jitted: set[str]) -> Iterator[tuple[int, str]]:
     given = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)} - {"self"}
     said: dict[str, int] = {}
     for called, _ in _calls(function):
-        if names := sorted(_named(called) & given):
+        if names := sorted(named(called) & given):
             said.setdefault(
                 f"it launches {names[0]}, which it is given: name a function that gives it one", called.lineno
             )
@@ -123,22 +124,15 @@ def _unclear(function: Function, jitted: set[str]) -> Iterator[tuple[int, str]]:
         if (
             isinstance(one.func, ast.Attribute)
             and one.func.attr == "warmup"
-            and _named(one.func.value) & (jitted | given)
+            and named(one.func.value) & (jitted | given)
         ):
             said.setdefault(
                 f"what {ast.unparse(one.func)}() compiles and who launches that is not followed", one.lineno
             )
-        elif handed := sorted(set().union(*map(_named, (*one.args, *(each.value for each in one.keywords)))) & jitted):
+        elif handed := sorted(set().union(*map(named, (*one.args, *(each.value for each in one.keywords)))) & jitted):
             to = ast.unparse(one.func).partition("\n")[0]
             said.setdefault(f"it hands {handed[0]} to {to}(), which is not followed", one.lineno)
     yield from ((line, why) for why, line in said.items())
-
-
-def _named(node: ast.expr) -> set[str]:
-    """What an expression names, save what it calls: torch.log(x) is no kernel, whatever is called log elsewhere."""
-    called = {one.func for one in ast.walk(node) if isinstance(one, ast.Call)}
-    named = (one for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute) and one not in called)
-    return {ast.unparse(one).rpartition(".")[2] for one in named}
 
 
 def _kernel(module: Module, function: Function, owner: ast.ClassDef | None, names: Sequence[str]) -> FoundKernel:
@@ -222,10 +216,6 @@ def _results(function: Function) -> tuple[str, ...]:
 
 
 TASKS = ("task.yml", "task.yaml")
-
-
-def is_operator(module: Module) -> bool:
-    return any(isinstance(one, ast.ClassDef) and "BenchmarkOperator" in bases(one) for one in module.tree.body)
 
 
 def operator(module: Module, names: Sequence[str]) -> Iterator[FoundKernel]:

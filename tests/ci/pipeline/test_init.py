@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,9 @@ from tests.called import EndsWith
 from tests.miniature import git, repository
 
 SETUP = """\
-import os
+import glob, os, torch
 from setuptools import setup
-from torch.utils.cpp_extension import BuildExtension, CUDAExtension
+from torch.utils.cpp_extension import CppExtension, CUDAExtension
 
 os.system("touch OWNED")
 this_dir = os.path.dirname(os.path.abspath(__file__))
@@ -28,18 +29,19 @@ def with_threads(flags):
     return flags + ["--threads", "4"]
 
 
-extra = {"cxx": ["-O3", "-DFAST", "-fopenmp"], "nvcc": with_threads(["-O3", "--use_fast_math"] + cc_flag)}
-setup(
-    name="norms",
-    ext_modules=[
-        CUDAExtension(
-            "norms_cuda",
-            ["csrc/norms.cpp", os.path.join(this_dir, "csrc", "norms_kernel.cu")],
-            extra_compile_args=extra,
-            include_dirs=[os.path.join(this_dir, "include")],
-        )
-    ],
-)
+extension = CppExtension
+extra = {"cxx": ["-O3", "-DFAST"]}
+sources = [os.path.join("csrc", "norms.cpp")]
+macros = [("SIZE", 4)]
+if torch.cuda.is_available():
+    extension = CUDAExtension
+    sources = sources + glob.glob(os.path.join(this_dir, "csrc", "*.cu"))
+    macros += [("WITH_CUDA", None)]
+    extra["nvcc"] = with_threads(["-O3", "--use_fast_math"] + cc_flag)
+    extra["cxx"].append("-fopenmp")
+folders = [os.path.join(this_dir, "include")]
+built = extension("norms_cuda", sources, define_macros=macros, extra_compile_args=extra, include_dirs=folders)
+setup(name="norms", ext_modules=[built])
 """
 PYBIND = """\
 #include <torch/extension.h>
@@ -223,11 +225,12 @@ def test_pybind_is_found_with_the_flags_of_setup_py(init: Any, tmp_path: Path) -
     assert (code, found(said)) == (0, {"norm_fwd": "PYBIND11_MODULE", "norm_bwd": "PYBIND11_MODULE"})
     forward = card(tmp_path, "norm_fwd")
     assert '"csrc/norms.cpp", "csrc/norms_kernel.cu"' in forward
-    assert 'flags=["-DFAST", "-Iinclude"]' in forward
+    assert 'flags=["-DFAST", "-DSIZE=4", "-DWITH_CUDA", "-Iinclude"]' in forward
     assert 'nvcc_flags=["--use_fast_math"]' in forward
     assert "def call(self, ops, case, out, x):" in forward
     assert "ops.norm_fwd(x, None, out, 1e-6, True)" in forward, "pybind11 knows no defaults of C++"
     assert any("-fopenmp" in one for one in said["left"]), "a flag that is left out is said"
+    assert any(one.endswith("where every branch of its conditions was taken") for one in said["left"])
     assert "def call(self, ops, case, dx, x, dout):" in card(tmp_path, "norm_bwd")
     assert not (tmp_path / "OWNED").exists(), "setup.py was run"
 
@@ -244,6 +247,19 @@ extension("norms", files, extra_compile_args=flags)
     assert code == 0
     assert 'build = Extension("csrc/norms_kernel.cu", "csrc/norms.cpp", torch="' in card(tmp_path, "norm_fwd")
     assert any(one.endswith("its flags, which setup.py computes") for one in said["left"])
+
+
+@pytest.mark.parametrize(
+    ("sources", "lists"), [(["ops.cpp"], ["cpu_cases"]), (["ops.cpp", "ops.cu"], ["cases", "cpu_cases"])]
+)
+def test_what_runs_on_the_cpu_is_timed_there(sources: list[str], lists: list[str], init: Any, tmp_path: Path) -> None:
+    library = """TORCH_LIBRARY(my_ops, m) { m.def(TORCH_SELECTIVE_SCHEMA("my_ops::scale(Tensor x) -> Tensor")); }
+TORCH_LIBRARY_IMPL(my_ops, CPU, m) { m.impl("scale", &scale); }
+"""
+    setup = f"from torch.utils.cpp_extension import CppExtension\nCppExtension('ops', {sources})"
+    _, said = init({"ops.cpp": library, "ops.cu": "", "setup.py": setup})
+    assert found(said) == {"scale": "TORCH_LIBRARY"}
+    assert re.findall(r"(\w*cases) = ", card(tmp_path, "scale")) == lists
 
 
 def test_flags_of_cmake(init: Any, tmp_path: Path) -> None:
