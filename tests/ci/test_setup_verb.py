@@ -23,11 +23,11 @@ ME = 1
 
 @pytest.fixture
 def hub(signed_in: FakeGitHub) -> FakeGitHub:
-    """A repository of an organisation, whose workflows call the organisation's fork of kernelgate."""
+    """A repository of an organisation, whose workflows call kernelgate by a tag, as `kernelgate init` writes them."""
     signed_in.admin, signed_in.permissions = True, dict(github_settings.RIGHTS)
     signed_in.settings = copy.deepcopy(BEGIN)
     called = (ROOT / "docs/caller/performance.yml").read_text("utf-8").replace("kernelgate/kernelgate", JUDGE)
-    signed_in.files["main", ".github/workflows/performance.yml"] = called.encode()
+    signed_in.files["main", ".github/workflows/performance.yml"] = called.replace(".yml@main", ".yml@v0").encode()
     return signed_in
 
 
@@ -65,7 +65,7 @@ def test_everything_is_set_once_and_the_second_time_there_is_nothing_to_do(
     assert rules(hub)["kernelgate merge queue: merge_queue"]["grouping_strategy"] == "ALLGREEN"
     [(path, group)] = [(path, one) for path, one in hub.settings.items() if path.startswith("/runner-groups/")]
     assert (group["restricted_to_workflows"], group["visibility"]) == (True, "selected")
-    assert group["selected_workflows"] == [f"{JUDGE}/.github/workflows/measure.yml@refs/heads/main"]
+    assert group["selected_workflows"] == [f"{JUDGE}/.github/workflows/measure.yml@refs/tags/v0"]
     number = path.rpartition("/")[2]
     assert len(hub.settings[f"/members/{number}"]) == 1
     assert "/pages" not in hub.settings
