@@ -189,9 +189,7 @@ VARIABLE = re.compile(r"\$\{([\w-]+)\}")
 HERE = ("CMAKE_CURRENT_SOURCE_DIR", "CMAKE_CURRENT_LIST_DIR", "CMAKE_SOURCE_DIR", "PROJECT_SOURCE_DIR")
 LANGUAGE = re.compile(r"\$<\$<COMPILE_LANGUAGE:(\w+)>:")
 SCOPES = frozenset({"PRIVATE", "PUBLIC", "INTERFACE", "SYSTEM", "BEFORE", "AFTER"})
-FOLDERS = frozenset({"include_directories", "target_include_directories"})
 OPTIONS = frozenset({"add_compile_options", "target_compile_options", "add_definitions"})
-DEFINITIONS = frozenset({"add_compile_definitions", "target_compile_definitions"})
 NO_TARGET = frozenset({"install", "set_source_files_properties", "message", "if", "elseif", "foreach"})
 EVERYWHERE = ""
 NEWLINE = "\n"
@@ -241,12 +239,12 @@ class _CMake:
             self.values.setdefault(rest[0], []).extend(rest[1:])
         elif command == "file" and first.startswith("GLOB") and rest:
             self.values[rest[0]] = rest[1:]
-        elif command in FOLDERS:
+        elif command.endswith("include_directories"):
             for one in (one for one in said if not one.startswith("$<INSTALL")):
                 here = tuple(_include(one, self.folder, self.names))
                 self.both[target] += here
                 self.lost[target] += () if here else (posixpath.normpath(one).lstrip("/"),)
-        elif command in DEFINITIONS:
+        elif command.endswith("compile_definitions"):
             for one in said:
                 (self.lost if "$" in one else self.both)[target].append(f"-D{one.removeprefix('-D')}")
         elif command in OPTIONS:

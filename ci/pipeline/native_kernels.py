@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kernelgate.bench.core.documentation import page
+from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.pipeline.found_kernels import (
     Argument,
     ArgumentKind,
@@ -88,15 +89,9 @@ def _unbound(texts: Mapping[str, str]) -> Iterator[Skipped]:
     """Kernels of a repository that binds none in a way that is read, such as by ctypes or nanobind."""
     for file, text in texts.items():
         if made := [*KERNEL.finditer(text)]:
-            what = (
-                f"{len(made)} __global__ functions: what binds them"
-                if made[1:]
-                else "a __global__ function: what binds it"
-            )
-            why = f"{what} to Python is none of what init reads; a card's Command() builds it as the project does"
-            yield Skipped(
-                f"{file}:{_line_at(text, made[0].start())}", f"{why}: {page('try.md#the-projects-own-build')}"
-            )
+            what = f"{counted(len(made), '__global__ function')}: what binds this to Python is none of what init reads"
+            why = f"{what}; a card's Command() builds it as the project does: {page('try.md#the-projects-own-build')}"
+            yield Skipped(f"{file}:{_line_at(text, made[0].start())}", why)
 
 
 def _line_at(text: str, position: int) -> int:

@@ -293,7 +293,7 @@ def test_kernels_that_nothing_binds_are_named(init: Any) -> None:
     code = "// __global__ void no();\n__global__ void a(float* x) {\n}\n__global__ void b();\n__global__ void b() {}\n"
     _, said = init({"csrc/ops.cu": code, "test/test.cu": code})
     [one] = said["skipped"]
-    assert one.startswith("csrc/ops.cu:2: 2 __global__ functions: what binds them to Python is none of what init reads")
+    assert one.startswith("csrc/ops.cu:2: 2 __global__ functions: what binds this to Python is none of what init reads")
     assert init({"csrc/ops.cpp": LIBRARY})[1]["skipped"] == [], "some are bound, and others may be called by them"
 
 
