@@ -54,7 +54,7 @@ def found(repo: Repository, torch: str) -> tuple[Finding, ...]:
     solved = tuple(f"{folder}/" for folder in python_kernels.folders(repo.names))  # whose solutions are not the task
     modules = [one for one in python_kernels.modules(repo.names, repo.read) if not one.file.startswith(solved)]
     classes = [(one, node) for one in modules for node in one.tree.body if isinstance(node, ast.ClassDef)]
-    operators = [one for one, node in classes if "BenchmarkOperator" in python_kernels.bases(node)]
+    operators = dict.fromkeys(one for one, node in classes if "BenchmarkOperator" in python_kernels.bases(node))
     every += python_kernels.find([one for one in modules if one not in operators], repo.names)
     every += (kernel for one in operators for kernel in python_kernels.operator(one, repo.names))
     every += python_kernels.tasks(repo.names, repo.read)
