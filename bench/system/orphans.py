@@ -62,15 +62,12 @@ def end_session(leader: int) -> None:
 
 def kill_followers(leader: int, mark: str) -> None:
     """Kills all of a session but its leader, and whatever has begun with this value of a variable."""
-    send([pid for pid in (*session_members(leader), *_marked(mark)) if pid != leader], signal.SIGKILL)
-    _wait(leader, spared=(leader,))
-
-
-def _marked(mark: str) -> Iterator[int]:
+    found = session_members(leader)
     for one in _processes():
         with suppress(OSError), open(f"/proc/{one.pid}/environ", "rb") as file:  # noqa: PTH123
-            if f"={mark}\0".encode() in file.read():
-                yield one.pid
+            found += [one.pid] * (f"={mark}\0".encode() in file.read())
+    send([pid for pid in found if pid != leader], signal.SIGKILL)
+    _wait(leader, spared=(leader,))
 
 
 @contextmanager
@@ -146,6 +143,15 @@ def threads(pids: Iterable[int]) -> Iterator[int]:
     for pid in pids:
         with suppress(OSError):
             yield from map(int, os.listdir(f"/proc/{pid}/task"))  # noqa: PTH208
+
+
+def computing(threads: Iterable[int]) -> bool:
+    """Whether one of these threads runs: what ends gives its memory back, and no signal stops that."""
+    for one in threads:
+        with suppress(OSError), open(f"/proc/{one}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            if file.read().rpartition(")")[2].split()[0] == "R":
+                return True
+    return False
 
 
 def scheduling(threads: Iterable[int]) -> dict[int, tuple[frozenset[int], int, int]]:

@@ -162,7 +162,7 @@ class WorkerProcess:
         self.doing = Doing(doing="starting", loading=True)
         """What it said last that it does."""
         self.touched = False
-        """Whether another process stopped it, or gave it other cores or another priority."""
+        """Whether another process stopped it, or gave it other cores or another priority, or it did not stand still."""
         self._left: dict[int, tuple[frozenset[int], int, int]] = {}
         self._apart, self._mark = apart, token_hex(8)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end of the `with` block
@@ -248,13 +248,17 @@ class WorkerProcess:
     def pause(self) -> None:
         """Until it goes on, nothing of it runs, nor of what it has started."""
         stopped: set[int] = set()
-        with suppress(ProcessLookupError, ChildProcessError):
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGSTOP)
-            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         while new := set(orphans.family(self._process.pid)) - stopped:  # one may have started another meanwhile
             orphans.send(new, signal.SIGSTOP)
             stopped |= new
-        self._left = orphans.scheduling(orphans.threads(orphans.family(self._process.pid)))
+        threads = [*orphans.threads(stopped | {self._process.pid})]
+        deadline = time.monotonic() + orphans.GRACE_S
+        while (late := orphans.computing(threads)) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        self.touched |= late
+        self._left = orphans.scheduling(threads)
 
     def go_on(self) -> None:
         now = orphans.scheduling(self._left)
@@ -326,13 +330,8 @@ def widen(pipe: int) -> None:
 
 
 def exit_status(code: int) -> str:
-    if code >= 0:
-        return f"exited early with code {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    return f"was killed by {name}"
+    names = {one.value: one.name for one in signal.Signals}
+    return f"exited early with code {code}" if code >= 0 else f"was killed by {names.get(-code, f'signal {-code}')}"
 
 
 @dataclass

@@ -58,7 +58,7 @@ BATCH_US = {"cuda": 3_000.0, "cpu": 20_000.0}
 CLOCKS_AGREE_US = 150.0
 CLOCKS_AGREE_SHARE = 0.05
 """By so much, and such a share of a batch, the leader's clock may differ from the device's on one side alone."""
-TOUCHED = "was stopped, or given other cores or another priority, by another process, which kernelgate never does"
+TOUCHED = "did not stand still, or another process stopped it, or gave it other cores or another priority"
 MOST_CALLS = 384
 EMPTY = 3
 SPARE, SPARE_US = 1.5, 200.0

@@ -146,10 +146,34 @@ def test_where_a_child_pauses_all_that_it_started_does(child: Path) -> None:
         while len(orphans.family(shell)) < 2:  # the shell starts its own
             time.sleep(0.01)
         script.pause()
-        wait_for(lambda: {_state(pid) for pid in orphans.family(script.pid or 0)} == {"T"})
+        assert {_state(pid) for pid in orphans.family(script.pid or 0)} == {"T"}
         script.go_on()
         assert script.ask(Word(text=""), Word, PATIENCE_S).text == "on"
         assert _state(shell) != "T"
+
+
+def test_where_a_child_pauses_what_is_ending_beside_it_has_ended(child: Path) -> None:
+    """Giving much memory back takes a core for as long as the other side's calls do, and no signal stops it."""
+    child.write_text(
+        "import mmap, os, signal\n"
+        "from kernelgate.bench.system.worker import Leader\n"
+        "from tests.bench.system.test_worker import Word\n"
+        "def run(leader: Leader) -> None:\n"
+        "    if not (ending := os.fork()):\n"
+        "        file = os.memfd_create('much')\n"
+        "        os.truncate(file, 1 << 26)\n"
+        "        flags = mmap.MAP_SHARED | mmap.MAP_POPULATE\n"
+        "        kept = [mmap.mmap(file, 1 << 26, flags) for _ in range(300)]\n"
+        "        os.kill(os.getpid(), signal.SIGSTOP)\n"
+        "    os.waitpid(ending, os.WUNTRACED)\n"
+        "    leader.send(Word(text=str(ending)))\n"
+        "    leader.receive(Word)\n"
+    )
+    with WorkerProcess(SCRIPT) as script:
+        ending = int(script.receive(Word, PATIENCE_S).text)
+        os.kill(ending, signal.SIGKILL)
+        script.pause()
+        assert (_state(ending), script.touched) == ("Z", False)
 
 
 @pytest.mark.parametrize("thing", ["cores", "class", "priority", "nothing"])
