@@ -132,7 +132,7 @@ def holder(uuid: str | None) -> str | None:
         return None
     handle = _open(path(uuid))
     try:
-        return None if taken(handle) else _holder(handle)
+        return None if taken(handle) else _noted(handle)[0]
     finally:
         os.close(handle)
 
@@ -169,7 +169,7 @@ def _wait(handle: int, uuid: str | None, wait_s: float, mine: Ticket) -> None:
             raise KernelgateError(why)
         if waited - reminded >= _REMIND_S or ahead != told:
             reminded, told = waited, ahead
-            place = in_words(ahead, mine.estimate_s(_held_s(handle)))
+            place = in_words(ahead, mine.estimate_s(_noted(handle)[1]))
             how_long = f"waiting for it to finish ({waited:.0f} s of at most {wait_s:.0f} s)"
             say(f"{_occupied(handle, name)}; {how_long}; in its queue: {place}")
         time.sleep(_POLL_S)
@@ -182,7 +182,7 @@ def _occupied(handle: int, name: str) -> str:
     if taken(handle):  # for a moment, in which the first of the queue looks again
         fcntl.flock(handle, fcntl.LOCK_UN)
         return f"{name} is about to be measured by who came before"
-    return f"{name} is being measured by {_holder(handle)}"
+    return f"{name} is being measured by {_noted(handle)[0]}"
 
 
 def taken(handle: int) -> bool:
@@ -194,20 +194,14 @@ def taken(handle: int) -> bool:
     return True
 
 
-def _holder(handle: int) -> str:
+def _noted(handle: int) -> tuple[str, float | None]:
+    """Who holds the lock, and for how many seconds, as far as the file says so."""
     try:
         note = json.loads(os.pread(handle, 1000, 0))
-        return f"process {note['pid']} since {note['since']}"
-    except (ValueError, KeyError, TypeError):
-        return "another process"
-
-
-def _held_s(handle: int) -> float | None:
-    try:
-        since = datetime.fromisoformat(json.loads(os.pread(handle, 1000, 0))["since"])
-        return (datetime.now(UTC) - since).total_seconds()
-    except (ValueError, KeyError, TypeError):
-        return None
+        held = datetime.now(UTC) - datetime.fromisoformat(note["since"])
+        return f"process {note['pid']} since {note['since']}", held.total_seconds()
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return "another process", None
 
 
 # ---- Who waits for a device, and how long that may take --------------------------------------------------------------

@@ -52,6 +52,8 @@ def test_a_held_device_is_refused_in_the_end_naming_the_holder() -> None:
             pytest.fail("the lock was taken twice")
         assert (lock.holder(UUID) or "").startswith(f"process {process.pid} since ")
         assert lock.holder(None) is None
+        lock.path(UUID).write_text("[" * 1000, encoding="utf-8")  # any user may
+        assert lock.holder(UUID) == "another process"
         with lock.device(None, wait_s=0), lock.device("GPU-4567", wait_s=0):
             names = {path.name for path in lock.path(None).parent.glob("*.lock")}
         process.kill()
