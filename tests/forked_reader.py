@@ -86,7 +86,8 @@ class ForkLeader(Leader):
 
 
 def main() -> None:
-    leader = ForkLeader()
+    leader = ForkLeader(os.dup(0), os.dup(1))
+    os.dup2(2, 1)
     for line in leader._in:
         folder, leader.asked = json.loads(line)
         child = os.fork()

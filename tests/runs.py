@@ -15,12 +15,10 @@ from kernelgate.bench.record import (
     Process,
     Role,
     RunRecord,
-    Telemetry,
     TimedCase,
     TimedProcess,
     Timing,
     Work,
-    timed_cases,
 )
 
 
@@ -77,11 +75,3 @@ def on(device: str | None) -> Environment:
 def changed(timed: TimedProcess, **timing: Any) -> TimedProcess:
     """The process with other fields of its Timing."""
     return replace(timed, timing=timed.timing.model_copy(update=timing))
-
-
-def with_telemetry(record: RunRecord, *readings: Telemetry) -> RunRecord:
-    """The record of one case with a reading for each of its processes."""
-    (one,) = timed_cases(record)
-    processes = tuple(changed(timed, telemetry=reading) for timed, reading in zip(one.processes, readings, strict=True))
-    made = run_record((replace(one, processes=processes),))
-    return record.model_copy(update={"processes": made.processes})

@@ -102,14 +102,16 @@ def command(python: Path, module: str, *words: str | Path) -> list[str | Path]:
 def _asked(python: Path) -> dict[str, Any]:
     try:
         words = [str(python), beside.__file__]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
     except subprocess.TimeoutExpired:
         raise UsageError(f"{python} did not say within {PATIENCE_S:g} s what is installed there") from None
     except OSError as error:
         raise UsageError(f"{python} is no Python that can be run: {error.strerror}") from None
     try:
-        told: dict[str, Any] = json.loads(done.stdout)
-    except ValueError:
+        told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])  # it may print as it starts
+    except (ValueError, IndexError):
         last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise UsageError(f"{python} is no Python that can be run: {last[:200]}") from None
     return told

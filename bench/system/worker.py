@@ -1,8 +1,8 @@
 """A function in a fresh, watched interpreter: for code that may crash, hang or print anything.
 
-`python -P -m kernelgate.bench.system.worker MODULE:FUNCTION` runs it. Leader and worker exchange lines of JSON: the
-leader writes to the worker's standard input, the worker to what was its standard output; anything else that the worker
-prints goes to its standard error, whose last lines the leader quotes.
+`python -P -m kernelgate.bench.system.worker MODULE:FUNCTION` runs it. Leader and worker exchange lines of JSON through
+two pipes of their own; anything that the worker prints, or its Python as it starts, goes to a file, whose last lines
+the leader quotes.
 
 What the function is given follows from its annotations: a `Leader` is the other end, any other kind is a message that
 is waited for. What it returns is its last answer; an error that it raises arrives as WorkerFailedError.
@@ -26,7 +26,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
-from typing import IO, Any, Literal, Self, TypeVar, cast, get_type_hints
+from typing import Any, Literal, Self, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -166,18 +166,19 @@ class WorkerProcess:
         self._left: dict[int, tuple[frozenset[int], int, int]] = {}
         self._apart, self._mark = apart, token_hex(8)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end of the `with` block
-        self._process = subprocess.Popen(
-            apart.around(interpreter.command(python, MODULE, function)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            pass_fds=fds,
-            env={**STEADY, **child_environment(python=python), MARK: self._mark},
-            start_new_session=True,
-        )
-        self._to = cast(IO[bytes], self._process.stdin)
-        widen(self._to.fileno())
-        self._from = cast(IO[bytes], self._process.stdout)
+        (hears, to), (from_, says) = os.pipe(), os.pipe()
+        self._to, self._from = os.fdopen(to, "wb"), os.fdopen(from_, "rb")
+        widen(to)
+        with os.fdopen(hears), os.fdopen(says, "wb"):
+            self._process = subprocess.Popen(
+                apart.around(interpreter.command(python, MODULE, function, str(hears), str(says))),
+                stdin=subprocess.DEVNULL,
+                stdout=self._stderr,
+                stderr=self._stderr,
+                pass_fds=(*fds, hears, says),
+                env={**STEADY, **child_environment(python=python), MARK: self._mark},
+                start_new_session=True,
+            )
         self._pending = b""
 
     @property
@@ -467,11 +468,10 @@ class KernelWorker:
 class Leader:
     """The other end, seen from the worker."""
 
-    def __init__(self) -> None:
-        """Takes over standard input and output."""
-        self._in, self._out = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # nor may it read them
-        os.dup2(2, 1)  # a kernel's output must not mix with messages
+    def __init__(self, hears: int, says: int) -> None:
+        for handle in (hears, says):
+            os.set_inheritable(handle, False)
+        self._in, self._out = os.fdopen(hears, "rb"), os.fdopen(says, "wb")
 
     def send(self, message: BaseModel) -> None:
         self._out.write(message.model_dump_json(by_alias=True).encode() + b"\n")
@@ -505,12 +505,14 @@ def serve(function: str, leader: Leader) -> None:
 def main() -> None:
     """Loading torch takes seconds, in which the leader may be killed; so that is looked after first."""
     orphans.end_with_parent()
+    function, hears, says = sys.argv[1:]
+    del sys.argv[1:]
     leader_holds = select.poll()
-    leader_holds.register(0, select.POLLHUP)
-    if leader_holds.poll(0):  # it was gone before the first line: nobody writes to standard input any more
+    leader_holds.register(int(hears), select.POLLHUP)
+    if leader_holds.poll(0):  # it was gone before the first line: nobody writes any more
         sys.exit(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the leader's
-    serve(sys.argv.pop(1), Leader())
+    serve(function, Leader(int(hears), int(says)))
 
 
 if __name__ == "__main__":

@@ -137,7 +137,8 @@ def carry_over(process: TimedProcess) -> CarryOver | None:
     cells = [ratios[(of_base == was) & (of_head == now)] for was, now in orders]
     if min(map(len, cells)) < CELL:
         return None
-    step = _log_step(process)
+    times = process.samples_us
+    step = location.log_step(np.array([*times["base"], *times["head"]], dtype=float))
     calm, usual, hot = location.levels(cells, step)
     df = sum(map(len, cells)) - len(cells)
     # Half a step on either side is not seen, however often it is looked for.
@@ -152,10 +153,6 @@ def _log_ratios(process: TimedProcess) -> Array:
     times = process.samples_us
     base, head = (np.log(np.array(times.get(side, ()), dtype=float)) for side in ("base", "head"))
     return head - base if len(base) == len(head) else np.array([])
-
-
-def _log_step(process: TimedProcess) -> float:
-    return location.log_step(np.array([*process.samples_us["base"], *process.samples_us["head"]], dtype=float))
 
 
 def _weighted(effects: Sequence[Pooled]) -> Pooled:

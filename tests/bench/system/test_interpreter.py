@@ -31,7 +31,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One with this Python's torch, and without what kernelgate imports besides."""
+    """One with this Python's torch, without what kernelgate imports besides, that prints and reads as it starts."""
     folder = tmp_path_factory.mktemp("pythons") / "project"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     own = Path(interpreter.installed().torch[0]).parent  # type: ignore[index]
@@ -39,6 +39,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in own.iterdir():
         if not path.name.startswith(WITHHELD) and path.suffix != ".pth":
             (packages / path.name).symlink_to(path)
+    (packages / "talks.pth").write_text("import sys; print('it begins', sys.stdin.read())\n")
     return folder / "bin" / "python"
 
 

@@ -146,10 +146,10 @@ def test_where_a_child_pauses_all_that_it_started_does(child: Path) -> None:
         while len(orphans.family(shell)) < 2:  # the shell starts its own
             time.sleep(0.01)
         script.pause()
-        assert {_state(pid) for pid in orphans.family(script.pid or 0)} == {"T"}
+        assert {_stat(pid)[0] for pid in orphans.family(script.pid or 0)} == {"T"}
         script.go_on()
         assert script.ask(Word(text=""), Word, PATIENCE_S).text == "on"
-        assert _state(shell) != "T"
+        assert _stat(shell)[0] != "T"
 
 
 def test_where_a_child_pauses_what_is_ending_beside_it_has_ended(child: Path) -> None:
@@ -158,22 +158,16 @@ def test_where_a_child_pauses_what_is_ending_beside_it_has_ended(child: Path) ->
         "import mmap, os, signal\n"
         "from kernelgate.bench.system.worker import Leader\n"
         "from tests.bench.system.test_worker import Word\n"
-        "def run(leader: Leader) -> None:\n"
+        "def run(leader: Leader) -> None:\n    os.truncate(file := os.memfd_create('much'), 1 << 26)\n"
         "    if not (ending := os.fork()):\n"
-        "        file = os.memfd_create('much')\n"
-        "        os.truncate(file, 1 << 26)\n"
-        "        flags = mmap.MAP_SHARED | mmap.MAP_POPULATE\n"
-        "        kept = [mmap.mmap(file, 1 << 26, flags) for _ in range(300)]\n"
+        "        kept = [mmap.mmap(file, 1 << 26, mmap.MAP_SHARED | mmap.MAP_POPULATE) for _ in range(300)]\n"
         "        os.kill(os.getpid(), signal.SIGSTOP)\n"
-        "    os.waitpid(ending, os.WUNTRACED)\n"
-        "    leader.send(Word(text=str(ending)))\n"
-        "    leader.receive(Word)\n"
+        "    os.waitpid(ending, os.WUNTRACED)\n    leader.send(Word(text=str(ending)))\n    leader.receive(Word)\n"
     )
     with WorkerProcess(SCRIPT) as script:
-        ending = int(script.receive(Word, PATIENCE_S).text)
-        os.kill(ending, signal.SIGKILL)
+        os.kill(ending := int(script.receive(Word, PATIENCE_S).text), signal.SIGKILL)
         script.pause()
-        assert (_state(ending), script.touched) == ("Z", False)
+        assert (_stat(ending)[0], script.touched) == ("Z", False)
 
 
 @pytest.mark.parametrize("thing", ["cores", "class", "priority", "nothing"])
@@ -204,8 +198,8 @@ def test_a_process_that_another_one_slows_while_it_stands_still_is_known(child: 
         assert script.touched == changes
 
 
-def _state(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+def _stat(pid: int | None) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def test_a_child_dies_with_its_parent_even_while_it_loads(child: Path, tmp_path: Path) -> None:
@@ -224,14 +218,9 @@ def test_a_child_dies_with_its_parent_even_while_it_loads(child: Path, tmp_path:
 
 
 def test_a_child_whose_parent_is_gone_before_it_looks_does_nothing() -> None:
-    """Its standard input has no writer any more."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", worker.MODULE, "this:run"],
-        stdin=closed_pipe(),
-        env=child_environment(),
-        capture_output=True,
-        check=False,
-    )
+    """The pipe that it hears has no writer any more."""
+    command = [sys.executable, "-P", "-m", worker.MODULE, "this:run", "0", "1"]
+    done = subprocess.run(command, input=b"", env=child_environment(), capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (1, b"")
 
 
@@ -314,12 +303,4 @@ def named(file: Path) -> str:
 
 def used_s(process: WorkerProcess) -> float:
     """What it has had of the processors, in steps of 10 ms."""
-    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
-
-
-def closed_pipe() -> int:
-    """The end of a pipe whose other end is closed."""
-    reading, writing = os.pipe()
-    os.close(writing)
-    return reading
+    return sum(map(int, _stat(process.pid)[11:13])) / os.sysconf("SC_CLK_TCK")
