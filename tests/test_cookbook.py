@@ -135,6 +135,7 @@ def test_each_name_of_the_founding_documents_has_a_command_that_a_test_runs() ->
         docs_code.parsed(f"kernelgate {command}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shown", KEPT)
 def test_it_does_its_work_on_what_is_kept(
     shown: str, tmp_path: Path, ends_with: EndsWith, monkeypatch: pytest.MonkeyPatch

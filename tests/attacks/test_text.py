@@ -49,6 +49,7 @@ MARKUP = ("link", "image", "HTML", "details", "entity", "terminal", "NUL", "styl
 """What a page might take for more than text."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PAYLOADS)
 def test_it_is_inert_everywhere(kind: str) -> None:
     """What tests/ci/document holds for random texts, for each kind that was tried."""

@@ -104,6 +104,7 @@ def test_a_card_without_cases_for_this_machine_is_skipped_and_not_timed(
 IN_PART = BODY.replace("return 2 * x", "assert case.M < 6, 'more than I can tell'\n    return 2 * x")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "torch", "body", "code", "says"),
     [

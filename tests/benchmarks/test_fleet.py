@@ -17,6 +17,7 @@ def constant(runners: int, seconds: float, stop_s: float | None = None, days: in
     return fleet.simulate(coming, [[seconds]] * len(coming), runners, stop_s, 60.0)
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_simulation_finds() -> None:
     page = fleet.PAGE.read_text(encoding="utf-8").split("\n## How many runners?\n")[1].split("\n## ")[0]
     assert fleet.text() in page, "python -m benchmarks.fleet"

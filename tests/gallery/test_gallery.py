@@ -19,6 +19,7 @@ from tests.gallery.situations import Situation, situations
 BY_NAME = {one.name: one for one in situations()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", situations(), ids=lambda one: one.name)
 def test_five_questions_are_answered_truly(one: Situation) -> None:
     assert ask(one.comment, one.truth) == {}

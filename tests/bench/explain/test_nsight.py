@@ -119,6 +119,7 @@ def test_the_kernels_that_are_meant_are_those_of_the_command_else_of_the_card_el
     assert replace(job, library=library(tmp_path, "b<(int)4>", "a", "b<(int)8>")).own == "a|b"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [

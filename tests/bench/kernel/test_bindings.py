@@ -173,6 +173,7 @@ def built(project: Path, tmp_path: Path, build: str, ref: str = "HEAD") -> Libra
     return commits.build_commit(project, ref, cards(tmp_path, with_build(build))).built["scale"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_clean_imports")
 def test_a_project_builds_itself_once_and_each_side_has_a_process(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -203,6 +204,7 @@ PIP_FAILED = (
 """As pip 23 ends; a card's Python text has it in quotes."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "said"),
     [

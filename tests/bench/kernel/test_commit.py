@@ -38,6 +38,7 @@ def scaled(built: Library) -> float:
     return out.item()
 
 
+@pytest.mark.slow
 def test_a_commit_becomes_a_library_for_each_card(repo: Path) -> None:
     miniature.commit(repo, {"csrc/twice.cpp": TWICE, ".ci/kernels/twice.py": TWICE_CARD})
     sha = git(repo, "rev-parse", "HEAD")
@@ -190,6 +191,7 @@ def test_a_base_without_a_card(repo: Path, tmp_path: Path) -> None:
     assert library.read_all(tmp_path / "out") == found
 
 
+@pytest.mark.slow
 def test_an_export_holds_what_was_exported_last(repo: Path, tmp_path: Path) -> None:
     """Also of a base, of which one card does not take the others with it."""
     out = tmp_path / "out"

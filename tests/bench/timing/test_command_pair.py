@@ -74,6 +74,7 @@ def test_a_record_that_cannot_be_kept_any_more_does_not_keep_the_verdict_back(
     assert f"kernelgate: {place} cannot be written: " in printed.err.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_what_prints_no_times_is_compared_by_how_long_it_runs() -> None:
     made = command_pair.run(
         command_pair.CommandPair("true", "sleep 0.03", processes=1), lambda _: frozenset(), lambda _: None

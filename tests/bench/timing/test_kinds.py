@@ -32,6 +32,7 @@ def small_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(verifier.LEAST_US, "cpu", 1e9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", [INTO, IN_PLACE, RETURNS], ids=["into an output", "in place", "new tensors"])
 def test_a_right_kernel_of_each_kind_is_timed_and_checked(bench: KindBench, body: str) -> None:
     done = bench.time(body)

@@ -153,6 +153,7 @@ def test_several_at_once_do_each_others_work(archive: Archive, where: str | Path
     assert [len(one) for one in names(archive).values()] == [6, 6, 2]
 
 
+@pytest.mark.slow
 def test_the_page_says_what_a_record_takes(archive: Archive) -> None:
     path = DATA / "timing" / "all_cases.json"
     here = replace(archive, policy=RULES)

@@ -266,6 +266,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("three")
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_rebuild_replaces_whatever_is_there(capsys: pytest.CaptureFixture[str], damage: str) -> None:

@@ -82,6 +82,7 @@ if os.environ.get("KERNELGATE_GOLDEN") == "write":
 OF_TRACE = {name: list(group) for name, group in groupby(KEPT["traces"], lambda one: one["trace"])}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trace", OF_TRACE)
 def test_records_drawn_from_traces_are_judged_as_before(trace: str) -> None:
     for kept in OF_TRACE[trace]:

@@ -75,6 +75,7 @@ def check_tried(words: list[str]) -> None:
     assert any(one.startswith("cdcdcd") for one in words) == (words[1] != "pr"), words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(MADE))
 def test_each_command_of_a_try_is_about_its_sides_and_its_cards(name: str) -> None:
     made = MADE[name]
