@@ -323,6 +323,7 @@ ENDED: dict[str, Callable[[PullRequestRuns], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ENDED)
 def test_it_ends(pull: PullRequestRuns, case: str) -> None:
     assert said(pull)

@@ -177,6 +177,7 @@ def test_a_restriction_that_github_does_not_keep_is_an_error(hub: FakeGitHub, en
     assert said in ends_with(3, "setup", REPOSITORY, "--yes").err
 
 
+@pytest.mark.slow
 def test_an_answer_that_was_lost_changes_nothing_twice(hub: FakeGitHub, ends_with: EndsWith) -> None:
     hub.fault("POST", "/rulesets", drop="after")
     hub.fault("POST", "/labels", drop="after")

@@ -244,6 +244,7 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
 
+@pytest.mark.slow
 def test_the_command_of_a_failure_repeats_it(built: Build, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     library = built("slightly_wrong")
     failed = run(library, ["edge_s63", "edge_s65"], seed=11).results[1]
@@ -269,6 +270,7 @@ def test_without_a_kernel_it_is_skipped(
     assert record.read(tmp_path / "fuzz.json").fuzz == fuzz.skipped(told.removeprefix("fuzz: skipped: "))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [

@@ -114,6 +114,7 @@ def test_a_reference_is_not_timed_where_a_kernels_package_changes_it(monkeypatch
     assert "products in tf32, convolutions in tf32" in why
 
 
+@pytest.mark.slow
 def test_a_fresh_process_describes_this_machine_and_what_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")

@@ -138,6 +138,7 @@ def test_a_card_that_cannot_be_used_is_no_fault_of_the_head(cards: str, ends_wit
     assert "has no card in .ci/kernels/" in ends_with(2, "try", "HEAD~3", "HEAD~2").err
 
 
+@pytest.mark.slow
 def test_a_shallow_clone_needs_both_commits_and_nothing_else(
     cards: str, tmp_path: Path, ends_with: EndsWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ def test_a_step_before_a_drift_is_no_part_of_it(pct: float) -> None:
     assert 120 < slow.previous_place < 175
 
 
+@pytest.mark.slow
 def test_a_drift_that_slows_down_is_one() -> None:
     shape = 1 - (1 - np.clip((np.arange(300) - 60) / 180, 0, 1)) ** 2
     for seed in range(4):

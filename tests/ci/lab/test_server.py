@@ -174,6 +174,7 @@ def test_an_answer_holds_the_verbs_json_and_its_exit_code(tmp_path: Path) -> Non
     assert said["gpu_seconds_left"] == 3600, "it held no device"
 
 
+@pytest.mark.slow
 def test_gpu_seconds_are_those_in_which_a_verb_held_the_device(tmp_path: Path) -> None:
     program = f"import time; time.sleep(0.6)\n{HOLDS % 0.3}"
     _, said = call(server(tmp_path, program), "bench")

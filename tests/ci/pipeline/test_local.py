@@ -146,6 +146,7 @@ def test_an_authors_second_minute_takes_two_commands(clone: Path, ends_with: End
     assert re.match(r"### \S+ Does not block: no change", fixed), fixed.split("\n")[0]
 
 
+@pytest.mark.slow
 def test_a_card_that_the_change_takes_away_is_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
