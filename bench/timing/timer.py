@@ -14,6 +14,7 @@ from itertools import accumulate, pairwise
 
 import torch
 
+from kernelgate.bench.core.errors import first_line
 from kernelgate.bench.timing.hold import IN_A_ROW, LateBatch, waits_for_device
 
 Call = Callable[[], object]
@@ -140,6 +141,20 @@ class CudaTimer:
 
     def pause(self, length: int) -> Call:
         return lambda: _spin(100 * length)
+
+
+def waits(call: Call) -> str | None:
+    """What torch says of a call that waits for the GPU, as `.item()` and `torch.tensor(…, device="cuda")` do."""
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return None
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        call()
+    except Exception as error:
+        return first_line(error)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    return None
 
 
 def head_start(queued_us: Sequence[float], times_us: Sequence[float]) -> float:

@@ -292,6 +292,8 @@ def without_reference(judge: Kernel, case: OpenedCase) -> str | None:
         bits = compare.bits_dtype(tensor.dtype)
         if not torch.equal(tensor.view(bits), old.view(bits)):
             return f"it changes its input {name}, which the kernels read, too"
+    if waits := timers.waits(lambda: judge.reference(case.axes, **asked_for(judge.reference, tried))):
+        return f"it waits for the GPU, and base and head would wait with it: {waits}"
     return None
 
 

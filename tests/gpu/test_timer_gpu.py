@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kernelgate.bench.timing.case_timing import AROUND_SAMPLE, QUEUE_LENGTH
-from kernelgate.bench.timing.timer import CudaTimer, Interval
+from kernelgate.bench.timing.timer import CudaTimer, Interval, waits
 
 pytestmark = pytest.mark.gpu
 
@@ -61,3 +61,11 @@ def test_calls_that_cannot_be_captured_have_no_graph_and_do_no_harm() -> None:
     value = torch.zeros(1, device="cuda")
     assert clock.capture([torch.cuda.synchronize]) is None
     assert clock.capture([lambda: value.add_(1)]) is not None
+
+
+def test_a_call_that_waits_for_the_gpu_is_known_by_what_torch_says() -> None:
+    x = torch.ones(4, device="cuda")
+    assert waits(lambda: x @ x) is None
+    for call in (lambda: x.sum().item(), lambda: torch.tensor([1.0, 2.0], device="cuda")):
+        assert "synchroniz" in (waits(call) or "")
+    assert x.sum().item() == 4, "afterwards, anybody may wait"
