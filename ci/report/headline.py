@@ -358,12 +358,13 @@ def _changed(verdict: RecordVerdict, cases: Sequence[JudgedCase], status: Status
 
 
 def _upto(group: Sequence[JudgedCase], of: int = 0) -> str:
-    """ "2 of 7 cases up to 7.25% slower", else "2 up to 7.25% slower", of the only one "7.25% slower"; of what is not
-    certain "very likely 382% slower (366 to 398%)"."""
+    """ "2 of 7 cases up to 7.25% slower", else "2 up to 7.25% slower", of one beside others "another 7.25% slower", of
+    the only one "7.25% slower"; of what is not certain "very likely 382% slower (366 to 398%)"."""
     case = group[0].case
     size, between = formatting.amount(case.change_pct, case.interval_pct)
     number = f"{len(group)} of {of} cases " if len(group) < of else "both cases " if of == 2 else f"all {of} cases "
-    count = number if of > 1 else "" if of else f"{len(group)} "
+    several = f"{len(group)} " if len(group) > 1 else "another "
+    count = number if of > 1 else "" if of else several
     upto, likely = "up to " if len(group) > 1 else "", group[0].status.is_likely
     text = f"{upto}{size} {_direction(case.change_pct)}"
     return f"{count}very likely {text} {between}" if likely else f"{count}{text}"

@@ -276,3 +276,9 @@ def test_an_autotuner_that_chooses_by_process_is_said_where_nothing_is_certain()
     assert said in tuned("cannot_tell_throttled", "4", "8")
     assert "autotuner" not in tuned("cannot_tell_throttled", "4"), "always the same"
     assert "autotuner" not in tuned("equivalent", "4", "8"), "certain all the same"
+
+
+def test_one_case_beside_those_that_are_told_is_another() -> None:
+    run, verdicts = mix(["undecided", "improved"])
+    first = plain(report(run, judge(overall(["undecided", "improved"]), *verdicts)).headline)
+    assert first.endswith(", another 12.0% faster"), first
