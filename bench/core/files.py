@@ -32,10 +32,12 @@ def content(path: Path) -> bytes:
 
 
 def reading(path: Path) -> IO[bytes]:
-    """A user's file, opened to be read. Raises OSError with words in `strerror`, also for a pipe with a name of its
-    own, which may wait for a writer for ever; one that the shell opened, such as /dev/stdin, is read."""
+    """A user's file, opened to be read. Raises OSError with words in `strerror`, also for a device or a pipe with a
+    name of its own, which may wait for a writer for ever; what the shell opened, such as /dev/stdin, is read."""
     if path.is_fifo() and not _of_process(path):
         raise OSError(errno.EINVAL, "it is a named pipe; redirect it, and name /dev/stdin")
+    if path.is_char_device() and path.absolute().parts[1:3] not in (("dev", "stdin"), ("dev", "fd"), ("proc", "self")):
+        raise OSError(errno.EINVAL, "it is a device")
     return path.open("rb")
 
 
