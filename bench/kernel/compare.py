@@ -57,8 +57,8 @@ def outputs(kernel: Kernel, case: CaseAxes, made: Tensors, right: Tensors, given
     if "inputs" in takes:
         beside["inputs"] = given()
     compared = {name: output(kernel, case, name, made[name], right[name], beside) for name in made}
-    far = [name for name, one in compared.items() if not one.passed and one.error_ratio and one.max_abs_error]
-    if far := [name for name in far if made[name].is_floating_point()]:
+    wrong = (name for name, one in compared.items() if not one.passed and one.error_ratio and one.max_abs_error)
+    if far := [name for name in wrong if made[name].is_floating_point()]:
         rounding = _rounding(kernel, case, {name: right[name] for name in far}, tuple(right), given())
         compared |= {name: output(kernel, case, name, made[name], right[name], beside, rounding[name]) for name in far}
     return max(compared.values(), key=lambda one: (not one.passed, one.max_abs_error is None, one.error_ratio or 0.0))

@@ -72,22 +72,24 @@ def fill(folder: Path, caches: Iterable[Path]) -> SharedCache:
     return SharedCache(folder, frozenset(folder.glob("*/*.cubin")))
 
 
-def tuners(ops: Any) -> list[Any]:
-    """The autotuned kernels of an imported package that the garbage collector lists: once it is frozen, those that were
-    made since. None of other operators."""
+def tuners() -> list[Any]:
+    """The autotuned kernels that the garbage collector lists: once it is frozen, those that were made since."""
     if "triton" not in sys.modules:
         return []
-    package = getattr(ops, "__name__", "")
     from triton.runtime.autotuner import Autotuner
 
     # Kernels that a function or a class made are no attributes of a module.
-    every = (value for value in gc.get_objects() if issubclass(type(value), Autotuner))
-    return [one for one in every if one.base_fn.__module__.partition(".")[0] == package and len(one.configs) > 1]
+    return [one for one in gc.get_objects() if issubclass(type(one), Autotuner) and len(one.configs) > 1]
 
 
-def choices(tuners: Iterable[Any]) -> dict[tuple[str, Any], str]:
-    """What they run with, by kernel and tuning key: "BLOCK=1024, warps=8, stages=3"."""
-    return {(one.base_fn.__name__, key): describe(config) for one in tuners for key, config in dict(one.cache).items()}
+def choices(tuners: Iterable[Any], ops: Any) -> dict[tuple[str, Any], str]:
+    """What those of an imported package run with, by kernel and tuning key: "BLOCK=1024, warps=8, stages=3". Nothing of
+    other operators."""
+    package = getattr(ops, "__name__", "")
+    of_package = (one for one in tuners if one.base_fn.__module__.partition(".")[0] == package)
+    return {
+        (one.base_fn.__name__, key): describe(config) for one in of_package for key, config in dict(one.cache).items()
+    }
 
 
 def describe(config: Any) -> str:

@@ -129,9 +129,10 @@ def run(
     start. Once there is a `notice`, no further process begins, and NoticeOverError is raised.
     """
     notice = notice or Notice()
-    resumed = resume and path.exists() and bool(record.read(path).processes)
-    plan, growing = _resumed(plan, skeleton, path) if resumed else (plan, _begun(plan, skeleton, path))
-    if resumed and not wanted(plan, growing.record, undecided) and not _unwitnessed(plan, growing.record):
+    old = record.read(path) if resume and path.exists() else None
+    begun = old if old and old.processes else None
+    plan, growing = _resumed(plan, skeleton, path, begun) if begun else (plan, _begun(plan, skeleton, path))
+    if begun and not wanted(plan, growing.record, undecided) and not _unwitnessed(plan, growing.record):
         progress.say(f"{path} holds {process_count(growing.record)} processes already: nothing to do")
         growing.end("complete")
         return growing.record
@@ -400,9 +401,8 @@ def _begun(plan: PairedPlan, skeleton: RunRecord, path: Path) -> Growing:
     return growing
 
 
-def _resumed(plan: PairedPlan, skeleton: RunRecord, path: Path) -> tuple[PairedPlan, Growing]:
+def _resumed(plan: PairedPlan, skeleton: RunRecord, path: Path, old: RunRecord) -> tuple[PairedPlan, Growing]:
     """The plan on this machine, which may be another one than before, and the record so far."""
-    old = record.read(path)
     reasons = unfit(plan, old)
     if old.run.shard != skeleton.run.shard:
         here = f"shard {skeleton.run.shard}" if skeleton.run.shard else "all cases"

@@ -81,7 +81,7 @@ class Worker:
     verifier: Verifier
     case: OpenedCase | None = None
     called: set[record.Side] = field(default_factory=set)
-    tuners: dict[record.Side, list[Any]] = field(default_factory=dict)
+    tuners: list[Any] = field(default_factory=list)
     """Of what was loaded before the garbage collector was frozen."""
     tuned: set[tuple[record.Side, str, Any]] = field(default_factory=set)
     """Before the present case: by kernel and tuning key."""
@@ -143,9 +143,9 @@ class Worker:
     def _autotuned(self) -> dict[record.Side, str]:
         """What the autotuner has chosen for this case, such as "scale: BLOCK=1024, warps=8"."""
         found: dict[record.Side, str] = {}
+        every = [*self.tuners, *triton_runtime.tuners()]
         for side, bound in self.bound.items():
-            every = (*self.tuners.get(side, ()), *triton_runtime.tuners(bound.ops))
-            now = {(side, *at): choice for at, choice in triton_runtime.choices(every).items()}
+            now = {(side, *at): choice for at, choice in triton_runtime.choices(every, bound.ops).items()}
             chosen = sorted(f"{at[1]}: {choice}" for at, choice in now.items() if at not in self.tuned)
             self.tuned.update(now)
             found |= {side: "; ".join(chosen)} if chosen else {}
@@ -318,7 +318,7 @@ def make_calls(request: TimingRequest, leader: Leader) -> None:
                 worker = Worker(
                     request, judge, by_side, timer, step_us, cache, leader.send, source, verifier, stops=stops
                 )
-                worker.tuners = {side: triton_runtime.tuners(one.ops) for side, one in by_side.items()}
+                worker.tuners = triton_runtime.tuners()
                 leader.send(Ready())
                 gc.freeze()
                 gc.disable()  # a collection takes as long as a whole sample; cases are collected when they end

@@ -80,17 +80,18 @@ HERE = SimpleNamespace(__name__=__name__.partition(".")[0])
 
 
 def test_what_was_chosen(launches: Launches) -> None:
-    known = triton_runtime.tuners(HERE)
-    assert known == [scale], "the other has no choice"
-    assert triton_runtime.choices(known) == {}
+    gc.unfreeze()  # another test of this process may have timed something
+    known = triton_runtime.tuners()
+    assert [one for one in known if one in (scale, single)] == [scale], "the other has no choice"
+    assert triton_runtime.choices(known, HERE) == {}
     scale[(1,)](None, 100)
     single[(1,)](None, 100)
     assert blocks(launches) == [64, 128, 256, 256, 64]
-    [(at, choice)] = triton_runtime.choices(known).items()
+    [(at, choice)] = triton_runtime.choices(known, HERE).items()
     assert (at[0], choice) == ("scale", "block=256, warps=8, stages=3, ctas=2, maxnreg=64")
     gc.freeze()
     try:
-        assert scale not in triton_runtime.tuners(HERE), "so whoever freezes the garbage must know them before"
+        assert scale not in triton_runtime.tuners(), "so whoever freezes the garbage must know them before"
     finally:
         gc.unfreeze()
 
