@@ -118,6 +118,9 @@ class Timing(Model):
     pause_us: NonNegative | None = None
     clock_step_us: NonNegative | None = None
     """The step in which this clock's times come."""
+    clocks_apart_us: NonNegative | None = None
+    """Where calls wait for the GPU: by how much more its own clock counts of a call of one side than of the other,
+    beside the clock of the process that made them."""
     graph_us: dict[Side, Microseconds] = {}
     """Median time of one call replayed from a CUDA graph: the kernel without its launch overhead."""
     calls: dict[Side, Calls] = {}

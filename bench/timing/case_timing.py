@@ -59,6 +59,7 @@ MAX_REPEATS = 256
 GRAPH_US = 2_000.0
 """Device time of one graph, long enough for its own launch not to matter."""
 GRAPH_ROUNDS = 3
+WAITS = "host_waits"
 CLOCKS_AGREE_US = 5.0
 CLOCKS_AGREE_SHARE = 0.01
 """The device's clock comes in steps of up to 1 µs, and medians of its differences repeat to a fraction of that."""
@@ -291,7 +292,7 @@ def batch(
         )
         probed = team.verifier.ask(looked, protocol.Checked).probed
         if answer.waits:
-            case.note("host_waits", "calls wait for the GPU, so that their times hold what the host does after that")
+            case.note(WAITS, "calls wait for the GPU, so that their times hold what the host does after that")
         if answer.held or answer.waits:
             break
     else:
@@ -482,6 +483,8 @@ def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
     checked = team.verifier.ask(protocol.CloseCase(), protocol.CaseChecked)
     notes = [*case.notes.values(), *(note for one in done for note in one.notes)]
     notes += [note.model_copy(update={"text": f"{case.case.id}: {note.text}"}) for note in checked.notes]
+    apart = clocks_apart(case)
+    waits = apart is not None and WAITS in case.notes
     timing = record.Timing(
         card=card,
         case=case.case.id,
@@ -499,12 +502,36 @@ def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
         autotuned={side: choice for one in done for side, choice in one.autotuned.items()},
         memory_bytes={side: most for one in done for side, most in one.memory_bytes.items()},
         clock_step_us=case.clock_step_us,
+        clocks_apart_us=apart.apart_us / case.inner_repeats if apart and waits else None,
     )
-    said = checked.disturbed and f"{case.case.id}: {checked.disturbed}"
-    return CaseResult(timing, tuple(notes), case.busy_us / 1e6, checked.seconds, said or contradiction(case))
+    said = checked.disturbed or (apart and not waits and apart.sentence())
+    return CaseResult(
+        timing, tuple(notes), case.busy_us / 1e6, checked.seconds, f"{case.case.id}: {said}" if said else None
+    )
 
 
-def contradiction(case: CaseSamples) -> str | None:
+@dataclass(frozen=True)
+class Apart:
+    """The sides, with their medians, on which one clock counts least and most beside another."""
+
+    low: record.Side
+    high: record.Side
+    least_us: float
+    most_us: float
+
+    @property
+    def apart_us(self) -> float:
+        return self.most_us - self.least_us
+
+    def sentence(self) -> str:
+        return (
+            f"by the device's own clock a sample takes {self.least_us:.1f} µs more of {self.low} and "
+            f"{self.most_us:.1f} µs more of {self.high} than by the clock of the process that made the calls: that "
+            "clock is wrong"
+        )
+
+
+def clocks_apart(case: CaseSamples) -> Apart | None:
     """Whether the device's own clock, which the verifier read, and the clock of the measured process disagree.
 
     Both add the same to every sample; what they add must not depend on the side. The reference, which nobody who brings
@@ -513,31 +540,20 @@ def contradiction(case: CaseSamples) -> str | None:
     known = case.known(lambda one: None if one.probed_us is None else one.probed_us - one.us)
     apart = {side: extra for side, extra in known.items() if side != "reference"}
     call_us = min((case.call_us[side] for side in apart), default=0.0)
-    found = disagreeing(apart, CLOCKS_AGREE_US + CLOCKS_AGREE_SHARE * case.inner_repeats * call_us)
-    if found is None:
-        return None
-    low, high, least_us, most_us = found
-    return (
-        f"{case.case.id}: by the device's own clock a sample takes {least_us:.1f} µs more of {low} and {most_us:.1f} "
-        f"µs more of {high} than by the clock of the process that made the calls: that clock is wrong"
-    )
+    return disagreeing(apart, CLOCKS_AGREE_US + CLOCKS_AGREE_SHARE * case.inner_repeats * call_us)
 
 
-def disagreeing(
-    extra_us: Mapping[record.Side, Sequence[float]], allowed_us: float
-) -> tuple[record.Side, record.Side, float, float] | None:
-    """The sides, with their medians, on which one clock counts least and most beside another.
-
-    None where that differs by no more than `allowed_us`, since what a clock adds to every side is its own affair, or by
-    no more than chance explains: another process on the device delays some of the samples.
+def disagreeing(extra_us: Mapping[record.Side, Sequence[float]], allowed_us: float) -> Apart | None:
+    """None where that differs by no more than `allowed_us`, since what a clock adds to every side is its own affair, or
+    by no more than chance explains: another process on the device delays some of the samples.
     """
     if len(extra_us) < 2:
         return None
     medians = {side: median(values) for side, values in extra_us.items()}
     low, high = min(medians, key=lambda side: medians[side]), max(medians, key=lambda side: medians[side])
     chance = SURE * math.hypot(*(_error_of_median(extra_us[side]) for side in (low, high)))
-    apart = medians[high] - medians[low] > max(allowed_us, chance)
-    return (low, high, medians[low], medians[high]) if apart else None
+    found = Apart(low, high, medians[low], medians[high])
+    return found if found.apart_us > max(allowed_us, chance) else None
 
 
 def _error_of_median(values: Sequence[float]) -> float:

@@ -302,7 +302,11 @@ def of_paired(
         told = ", ".join(f"{as_percent(float(mean)):+.1f}%" for mean in group.between.means)
         text = f"its GPUs disagree about the change ({told}), so each GPU counts as one measurement"
         found.append(Finding("gpus_disagree", text, False))
-    own = (validity.modes_of_sides(base, head), *([validity.drift_of_sides(base, head)] if paired else []))
+    own = (
+        validity.modes_of_sides(base, head),
+        validity.clocks_of_waiting(used),
+        *([validity.drift_of_sides(base, head)] if paired else []),
+    )
     change, moved = group.pooled().change, (*depends.moved, *own)
     for effect in moved:
         found += effect.against(change, policy.gates)

@@ -234,6 +234,25 @@ def drift_of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
     return Moved(0.0, tuple(together))
 
 
+def clocks_of_waiting(processes: Sequence[TimedProcess]) -> Moved:
+    """How far the change may be off where calls wait for the GPU: what the host does then is in one clock's time and
+    not in the other's. A clock that lies is off by as much as it lies."""
+    known = [
+        (one.timing.clocks_apart_us, min(float(np.median(one.samples_us[side])) for side in ("base", "head")))
+        for one in processes
+        if one.timing.clocks_apart_us
+    ]
+    if not known:
+        return Moved()
+    apart_us, call_us = max(known, key=lambda one: one[0] / one[1])
+    bound = math.log1p(apart_us / call_us)
+    sides = f"counts {apart_us:.3g} µs more of a call of one side than of the other"
+    message = (
+        f"calls wait for the GPU, and its own clock {sides}: up to {formatting.percent(as_percent(bound))} of change"
+    )
+    return Moved(bound, (Finding("clocks_apart", message, False),))
+
+
 def _first(drifts: Mapping[int, float], against: str = "") -> str:
     process, change = next(iter(drifts.items()))
     return f"{formatting.percent(as_percent(change), sign=True)}{against} within process {process}"

@@ -258,11 +258,20 @@ def test_a_slow_reference_is_called_as_often_as_its_own_samples_need() -> None:
 def test_a_clock_that_is_wrong_for_one_side_is_found(around_us: dict[record.Side, float] | None, wrong: bool) -> None:
     """Samples of 400 µs, by a clock that counts less than the device's own."""
     call_us: dict[record.Side, float] = dict.fromkeys(around_us or ("base", "head"), 100.0)
-    found = case_timing.contradiction(timed(SimulatedProcess(call_us, around_us=around_us), 20))
+    simulated = SimulatedProcess(call_us, around_us=around_us)
+    case = timed(simulated, 20)
+    found = case_timing.finished(simulated.team, case, "card").contradiction
     assert (found is not None) is wrong
     if found:
         assert found.startswith("here: by the device's own clock a sample takes ")
         assert all(f"{us:.1f} µs more of {side}" in found for side, us in (around_us or {}).items())
+    case.note("host_waits", "calls wait for the GPU")
+    done = case_timing.finished(simulated.team, case, "card")
+    assert done.contradiction is None, "what the host does meanwhile is in one of the clocks"
+    assert bool(done.timing.clocks_apart_us) is wrong
+    if wrong:
+        least, most = sorted(us for side, us in (around_us or {}).items())
+        assert done.timing.clocks_apart_us == pytest.approx((most - least) / case.inner_repeats)
 
 
 def batch_extra(rng: random.Random, delayed: float) -> list[float]:
@@ -277,7 +286,7 @@ def test_another_process_on_the_device_makes_no_clock_wrong_and_hides_few_that_a
     def apart(more_us: float) -> bool:
         head = [us + more_us for us in batch_extra(rng, delayed)]
         said = case_timing.disagreeing({"base": batch_extra(rng, delayed), "head": head}, 150.0)
-        return said is not None and (more_us == 0 or said[:2] == ("base", "head"))
+        return said is not None and (more_us == 0 or (said.low, said.high) == ("base", "head"))
 
     assert sum(apart(0.0) for _ in range(2000)) <= 3
     assert sum(apart(1500.0) for _ in range(200)) >= found

@@ -132,6 +132,25 @@ def drifting(percent: float, rounds: int = 300) -> Array:
     return 100 * np.concatenate([noise, noise, noise * (1 + percent / 100)])
 
 
+@pytest.mark.parametrize(
+    ("faster_pct", "apart_us", "shown"),
+    [(33, None, True), (33, 2.0, True), (5, None, True), (5, 4.0, False), (33, 30.0, False)],
+)
+def test_calls_that_wait_are_faster_by_no_less_than_their_clocks_are_apart(
+    faster_pct: float, apart_us: float | None, shown: bool
+) -> None:
+    """Of 100 µs. A clock that counts 30 µs less than there are has shown nothing by counting a third less."""
+    plain = paired_record(*noise(np.random.default_rng(1), -faster_pct / 100))
+    apart = {"clocks_apart_us": apart_us}
+    waiting = [
+        one.model_copy(update={"timings": tuple(timing.model_copy(update=apart) for timing in one.timings)})
+        for one in plain.processes
+    ]
+    [comparison] = judge(plain.model_copy(update={"processes": tuple(waiting)}), Policy()).cases
+    assert (comparison.status.outcome in ("faster", "improved")) is shown
+    assert ("clocks_apart" in codes(comparison.findings)) is (apart_us is not None)
+
+
 @pytest.mark.parametrize("percent", [0.99, 1.01, -1.01])
 @pytest.mark.parametrize("paired", [True, False])
 def test_a_side_that_drifts(percent: float, paired: bool) -> None:
