@@ -57,6 +57,8 @@ class References:
     """Of each output, a row for each of them."""
     limits: dict[str, tuple[float, float]]
     """atol, with its scale, and rtol of each output."""
+    set_us: float = 0.0
+    """What the oracle takes for a whole set: of one without references it can still be asked after a call."""
 
     def __post_init__(self) -> None:
         floats = (value for value in self.values.values() if value.is_floating_point())
@@ -77,6 +79,8 @@ class References:
         high = start + size.length
         if not self.complete:
             (low,), (high,) = (ends.tolist() for ends in self._known([start], size.length))
+            if self.pool.whole and low == high:
+                return None, _right_of_set(self.pool, start)
         entries = None if high - low == size.length else self.entries[low:high] - start
         return entries, {name: value[low:high] for name, value in self.values.items()}
 
@@ -218,19 +222,19 @@ class Oracle:
         return Way(wide, max(int(self._budget_s / max(cost_s, 1e-12)), 2 * len(few)))
 
     def _references_of_sets(self) -> References:
-        """Of each set, in float64: where the oracle takes too long, only the first two have any."""
+        """Of each set, in float64: where the oracle takes too long, only of the first ones before they are read."""
         pool = self.pool
         sets: list[Tensors] = []
         begun = time.perf_counter()
         for number in range(pool.size.windows):
-            right = compare.expected(pool.kernel, pool.draw.case, pool.set_of(number), tuple(pool.outs))
-            sets.append({name: _narrow(value) for name, value in right.items()})
+            sets.append(_right_of_set(pool, number))
             synchronize(pool.draw.device)
-            if number and time.perf_counter() - begun > self._budget_s:
+            set_us = (time.perf_counter() - begun) * 1e6 / len(sets)
+            if time.perf_counter() - begun > self._budget_s:
                 break
         limits = {name: self._limits(name, sets[0][name]) for name in pool.outs}
         values = {name: torch.stack([one[name].reshape(-1) for one in sets]) for name in pool.outs}
-        return References(pool, torch.arange(len(sets), device=pool.draw.device), values, limits)
+        return References(pool, torch.arange(len(sets), device=pool.draw.device), values, limits, set_us)
 
     def _right(self, entries: torch.Tensor, wide: bool) -> Tensors:
         kernel = self.pool.kernel
@@ -267,6 +271,11 @@ class Oracle:
 
     def _limits(self, name: str, value: torch.Tensor) -> tuple[float, float]:
         return compare.limits(self.pool.kernel, self.pool.draw.case, self.pool.outs[name].dtype, value)
+
+
+def _right_of_set(pool: Pool, number: int) -> Tensors:
+    right = compare.expected(pool.kernel, pool.draw.case, pool.set_of(number), tuple(pool.outs))
+    return {name: _narrow(value) for name, value in right.items()}
 
 
 def _narrow(right: torch.Tensor) -> torch.Tensor:

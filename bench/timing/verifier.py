@@ -186,7 +186,7 @@ class CaseVerifier:
                     tally.repeated += again
             begun = time.perf_counter()
             made = [at for at, side in enumerate(asked.sides) if side != "reference"]
-            chosen = self._chosen(made)
+            chosen = self._chosen({at: asked.sides[at] for at in made}, tallies)
             errors = self.references.compare([self.planned[at] for at in chosen])
             outside = self._outside()
             synchronize(self.device)
@@ -200,12 +200,23 @@ class CaseVerifier:
             synchronize(self.device)
         return protocol.Checked(probed=self._probed(asked.samples))
 
-    def _chosen(self, made: Sequence[int]) -> list[int]:
+    def _chosen(self, made: Mapping[int, record.Side], tallies: Mapping[record.Side, CallTally]) -> list[int]:
+        """Of the calls made, those to compare. Where the oracle must be asked for it first, as many as there is time
+        for, and one of each side at least."""
         known = self.references.comparable([self.planned[at][0] for at in made])
-        able = [at for at, is_known in zip(made, known, strict=True) if is_known]
+        able = {at for at, is_known in zip(made, known, strict=True) if is_known}
         share = SHARE if self._comparing_us <= self._budget_us else SHARE / FEWER
         count = max(1, round(share * len(made))) if made else 0
-        return sorted(self.rng.sample(able, min(count, len(able))))
+        silent = {side for side in made.values() if not tallies[side].compared} if self.pool.whole else set()
+        left_us = self._budget_us - self._comparing_us if self.pool.whole else 0.0
+        chosen: list[int] = []
+        for at in self.rng.sample(sorted(made), len(made)):
+            if len(chosen) < count or made[at] in silent:
+                left_us -= 0.0 if at in able else self.references.set_us
+                if at in able or left_us >= 0 or made[at] in silent:
+                    chosen.append(at)
+                    silent.discard(made[at])
+        return sorted(chosen)
 
     def _outside(self) -> set[int]:
         """The slots whose calls have written before or behind their outputs. What they wrote there is undone."""
@@ -256,12 +267,16 @@ class CaseVerifier:
         else:  # a kernel that launches on another stream, whose time says nothing
             text = "a CUDA graph does not hold what a call of base does, so no time from graphs is given"
             notes.append(record.Note(code="no_graphs", text=text))
+        repeated, made, compared = (
+            sum(getattr(one, what) for one in self.tallies.values()) for what in ("repeated", "made", "compared")
+        )
         if not self.references.complete:
             share = len(self.references.entries) / self.pool.size.entries
-            part = "those on two of the input sets" if self.pool.whole else f"{100 * share:.2g}% of each"
-            text = f"the oracle takes long: of the outputs of compared calls, only {part} were looked at"
+            looked = f"the outputs of {compared} of {made} calls"
+            if not self.pool.whole:
+                looked = f"of the outputs of compared calls, only {100 * share:.2g}% of each"
+            text = f"the oracle takes long: {looked} were looked at"
             notes.append(record.Note(code="compared_in_part", text=text))
-        repeated, made = (sum(getattr(one, what) for one in self.tallies.values()) for what in ("repeated", "made"))
         if repeated:
             text = f"{100 * repeated / made:.2g}% of the calls read inputs that an earlier call of the process had read"
             notes.append(record.Note(code="fewer_inputs", text=text))

@@ -101,25 +101,41 @@ def entries_are_right(case: VerifiedCase) -> None:
 
 
 @pytest.mark.usefixtures("slow")
-def test_where_the_oracle_is_slow_two_sets_have_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_oracle_is_slow_one_set_has_references(tmp_path: Path) -> None:
     with verified.opened(verified.write(tmp_path, SUM), AXES) as case:
         known = case.verifier.references
-        assert known.entries.tolist() == [0, 1]
+        assert known.entries.tolist() == [0]
         assert not known.complete
         order = case.pool.shuffle()
         assert order is not None
         known.follow(order)
         for window in range(case.pool.size.windows):
-            known_at = order.tolist()[window] <= 1
-            assert known.comparable([window]) == [known_at]
-            if known_at:
-                found = known.right_of(window)
-                assert found[0] is None
-                torch.testing.assert_close(found[1]["out"].double().view(6, 16), case.right(window)["out"])
-        assert "only those on two of the input sets were looked at" in case.verifier.close().notes[0].text
+            assert known.comparable([window]) == [order.tolist()[window] == 0]
+            entries, right = known.right_of(window)  # which asks the oracle about the others
+            assert entries is None
+            torch.testing.assert_close(right["out"].double().view(6, 16), case.right(window)["out"])
+
+
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize(("set_us", "least"), [(0.0, 10), (1e9, 1)])
+def test_where_the_oracle_is_slow_it_is_asked_about_calls_that_were_made(
+    tmp_path: Path, set_us: float, least: int
+) -> None:
+    """As many as there is time for, and never none: of calls on two sets of many, chance would compare none at all."""
+    with verified.opened(verified.write(tmp_path, SUM), AXES) as case:
+        case.verifier.references.set_us = set_us
+        assert case.turn(case.work, 40) == 0
+        assert case.turn(verified.nothing, 40, "base") >= least
+        closed = case.verifier.close()
+        assert [closed.calls[side].compared >= least for side in ("base", "head")] == [True, True]
+        compared = sum(calls.compared for calls in closed.calls.values())
+        assert f"the outputs of {compared} of 80 calls were looked at" in closed.notes[-1].text
+
+
+def test_where_there_is_time_each_set_has_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(references, "REFERENCE_S", {"cpu": 600.0})
     with verified.opened(verified.write(tmp_path, SUM), AXES) as case:
-        assert case.verifier.references.complete, "where there is time, each set has some"
+        assert case.verifier.references.complete
 
 
 COUNTS = "asked = []\n" + ROWS.replace("return x + y", "self.asked.append(len(x))\n    return x + y")
