@@ -51,6 +51,10 @@ REFERENCE_EVERY = 4
 """The reference is timed in every fourth round: nothing is decided by it."""
 ROUNDS_PER_TURN = 20
 """Rounds after which processes that alternate take turns."""
+ROUNDS_S = 2.0
+"""What the rounds of a case take in one process, where calls are so slow that fewer of them are as certain, …"""
+LEAST_ROUNDS = 40
+"""… but no fewer than these."""
 STEP_SHARE = 1e-3
 """A sample is made so long that one step of the clock is less than this share of it."""
 SHORTEST_US = 300.0
@@ -417,6 +421,12 @@ def inner_repeats(step_us: float, call_us: float) -> int:
     """
     needed = max(step_us / STEP_SHARE, SHORTEST_US) / call_us
     return min(MAX_REPEATS, 2 ** (math.floor(math.log2(needed)) + 1)) if needed >= 1 else 1
+
+
+def rounds_in_time(case: CaseSamples, asked: int) -> int:
+    """By what a call of each side took at least: fewer than asked where calls take many milliseconds."""
+    round_s = sum(case.inner_repeats * took for side, took in case.fastest_s.items() if side != "reference")
+    return min(asked, max(LEAST_ROUNDS, int(ROUNDS_S / round_s))) if round_s else asked
 
 
 def time_rounds(team: Team, case: CaseSamples, rounds: int, turned: Callable[[], None]) -> None:

@@ -440,7 +440,7 @@ def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
         reasons.append(f"it holds other cases ({', '.join(names) or 'none'})")
     timed = [timing for one in old.processes if one.role in record.COMPARED for timing in one.timings]
     rounds = {len(samples) for timing in timed for side, samples in timing.samples_us.items() if side != "reference"}
-    if rounds - {plan.how.rounds}:
+    if max(rounds, default=0) > plan.how.rounds:
         reasons.append(f"its processes have {', '.join(map(str, sorted(rounds)))} rounds, not {plan.how.rounds}")
     return tuple(reasons)
 

@@ -234,7 +234,8 @@ def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
                     results.append([_alone(setup, turn, teams, runners, case, rng)])
                     turned()
                 else:
-                    results.append([_time_case(setup, turn, case, team, turned) for team in teams])
+                    one = len(teams) == 1
+                    results.append([_time_case(setup, turn, case, team, turned, one) for team in teams])
             except ProcessError as error:
                 if not error.sides:
                     raise
@@ -322,8 +323,11 @@ def asked_case(setup: Setup, turn: Turn, case: CaseFacts, fresh_calls: int | Non
     )
 
 
-def _time_case(setup: Setup, turn: Turn, case: CaseFacts, team: Team, turned: Callable[[], None]) -> CaseResult:
-    """One case of one process, from inputs to timing. The first one warms the process up, too."""
+def _time_case(
+    setup: Setup, turn: Turn, case: CaseFacts, team: Team, turned: Callable[[], None], both: bool
+) -> CaseResult:
+    """One case of one process, from inputs to timing. The first one warms the process up, too. `both`: the team holds
+    both sides, so that nobody else has to time as many rounds."""
     key = (turn.card.name, case.id)
     seconds = case_timing.WARM_UP_S if case is turn.cases[0] else case_timing.CASE_WARM_UP_S
     reference: Literal["try", "time", "leave"] = "try"
@@ -334,7 +338,8 @@ def _time_case(setup: Setup, turn: Turn, case: CaseFacts, team: Team, turned: Ca
     if "head" in (side for one in team.measured for side in one.sides):
         setup.references.setdefault(key, samples.no_reference)
     case_timing.warm_up(team, samples, seconds, pause_when_capped=setup.device == "cuda")
-    case_timing.time_rounds(team, samples, setup.how.rounds, turned)
+    rounds = case_timing.rounds_in_time(samples, setup.how.rounds) if both else setup.how.rounds
+    case_timing.time_rounds(team, samples, rounds, turned)
     if setup.device == "cuda" and turn.number == 0:
         case_timing.replay_graphs(team, samples)
     return case_timing.finished(team, samples, turn.card.name)

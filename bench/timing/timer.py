@@ -8,6 +8,7 @@ imported, before any kernel is loaded: a package that puts others in their place
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -147,8 +148,9 @@ def waits(call: Call) -> str | None:
     """What torch says of a call that waits for the GPU, as `.item()` and `torch.tensor(…, device="cuda")` do."""
     if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         return None
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        with warnings.catch_warnings(action="ignore"):  # torch calls it a prototype, which misses some
+            torch.cuda.set_sync_debug_mode("error")
         call()
     except Exception as error:
         return first_line(error)

@@ -224,7 +224,11 @@ class Worker:
         if self.on_gpu:
             gpu.probe(after)
         case.queued_us = (timers.now_ns() - begun_ns) / 1e3
-        return Ready() if case.returning and made else self._end(case)
+        if not (case.returning and made):
+            return self._end(case)
+        if self.on_gpu:  # so that copies are queued as late for calls that wait for the device as for those that do not
+            torch.cuda.synchronize()
+        return Ready()
 
     def _end(self, case: OpenedCase) -> BatchDone:
         """Copies take as long for either side, and are none of the kernel's time."""

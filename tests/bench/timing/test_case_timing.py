@@ -36,6 +36,13 @@ def timed(simulated: SimulatedProcess, rounds: int) -> CaseSamples:
     return case
 
 
+@pytest.mark.parametrize(("call_us", "rounds"), [(100.0, 100), (10_000.0, 100), (15_000.0, 66), (40_000.0, 40)])
+def test_slow_calls_are_timed_in_fewer_rounds(call_us: float, rounds: int) -> None:
+    case = warmed(SimulatedProcess({"base": call_us, "head": call_us, "reference": 9e6}))
+    assert case_timing.rounds_in_time(case, 100) == rounds
+    assert case_timing.rounds_in_time(case, 10) == 10, "as many as are asked for, where those are fewer"
+
+
 @given(st.lists(st.integers(1, 40), max_size=600), st.integers(1, 60), st.integers(1, 200))
 def test_batches_keep_the_order_and_fit(calls: list[int], slots: int, queue: int) -> None:
     cut = list(case_timing.batches(calls, slots, queue))
