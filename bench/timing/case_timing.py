@@ -52,7 +52,7 @@ REFERENCE_EVERY = 4
 ROUNDS_PER_TURN = 20
 """Rounds after which processes that alternate take turns."""
 ROUNDS_S = 2.0
-"""What the rounds of a case take in one process, where calls are so slow that fewer of them are as certain, …"""
+"""What the rounds of a case take in one process, where a call or its host is so slow that 100 would take longer, …"""
 LEAST_ROUNDS = 40
 """… but no fewer than these."""
 STEP_SHARE = 1e-3
@@ -201,6 +201,8 @@ class CaseSamples:
     """How long the first calls of a side may take."""
     fastest_s: dict[record.Side, float] = field(default_factory=dict)
     """What a call of each side that was called took at least: others may have compiled."""
+    wall_s: float = math.inf
+    """What a call took at least by this process's clock, which is more where the host is slow."""
     samples: list[Sample] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
     """Taken while rounds ran, and at no other time: warming up and checking outputs are other work."""
@@ -282,6 +284,7 @@ def batch(
         if answer.started_us and not answer.held:
             raise ProcessError(f"{measured.name} says that a CPU waited for the host")
         case.busy_us += sum(answer.times_us)
+        case.wall_s = min(case.wall_s, took_us / 1e6 / ends[-1])
         for (side, repeats), us in zip(samples, answer.times_us, strict=False):
             case.fastest_s[side] = min(us / 1e6 / repeats, case.fastest_s.get(side, math.inf))
         if not answer.times_us:  # no graph could be captured, so no call was made
@@ -424,9 +427,9 @@ def inner_repeats(step_us: float, call_us: float) -> int:
 
 
 def rounds_in_time(case: CaseSamples, asked: int) -> int:
-    """By what a call of each side took at least: fewer than asked where calls take many milliseconds."""
-    round_s = sum(case.inner_repeats * took for side, took in case.fastest_s.items() if side != "reference")
-    return min(asked, max(LEAST_ROUNDS, int(ROUNDS_S / round_s))) if round_s else asked
+    """By what calls took at least: fewer than asked where they take many milliseconds, or the host does."""
+    call_s = max(case.wall_s, *(took for side, took in case.fastest_s.items() if side != "reference"))
+    return min(asked, max(LEAST_ROUNDS, int(ROUNDS_S / (2 * case.inner_repeats * call_s))))
 
 
 def time_rounds(team: Team, case: CaseSamples, rounds: int, turned: Callable[[], None]) -> None:

@@ -268,6 +268,12 @@ def _given_up(current: RunRecord) -> frozenset[CaseKey]:
     return frozenset(key for key, _ in crashes) | {case.key for case in current.cases if case.card in cards}
 
 
+def _wrong_in_base(current: RunRecord) -> frozenset[CaseKey]:
+    """No controls: nothing is compared with a wrong result."""
+    timings = (timing for one in current.processes for timing in one.timings)
+    return frozenset(one.key for one in timings if "base" in one.calls and one.calls["base"].failed)
+
+
 def _following(
     plan: PairedPlan, current: RunRecord, part: CardPlan, open_parts: Sequence[CardPlan]
 ) -> dict[record.Side, Library]:
@@ -299,7 +305,7 @@ def chosen(plan: PairedPlan, part: CardPlan, current: RunRecord, needed: frozens
     if number == 0:
         return tuple(cases if part.sides.base else sorted(cases, key=lambda one: axes.size(one.axes)))
     rng = random.Random(f"{plan.how.seed}/{number}/cases/{part.card.name}")  # noqa: S311 - not for secrets
-    counts, left_out = _counts(current), needed | _given_up(current)
+    counts, left_out = _counts(current), needed | _given_up(current) | _wrong_in_base(current)
     others = [case for key, case in keyed.items() if key not in left_out and counts.get(key, 0) < plan.processes]
     cases += rng.sample(others, min(CONTROLS, len(others)))
     rng.shuffle(cases)

@@ -373,6 +373,8 @@ class Alone:
     """Each side's last batch, all of whose calls are one part."""
     late: dict[record.Side, list[LateBatch]] = field(default_factory=dict)
     """Those of each side that came late, in a row."""
+    waits: bool = False
+    """Whether calls are known to wait for the device."""
 
     def batch(
         self, team: Team, measured: Runner, calls: int, inputs: Literal["next", "again", "new"] = "next"
@@ -411,7 +413,7 @@ class Alone:
         """Whether its last batch took longer to queue than the device waited, which it does from now on. A side whose
         calls wait for the device would be late however long that is."""
         last, late = self.last[side], self.late.setdefault(side, [])
-        if waits_for_device(late):
+        if self.waits or waits_for_device(late):
             return False
         if last.longest_us <= last.hold_us:
             late.clear()
@@ -442,7 +444,9 @@ def _alone(
     asked = asked_case(setup, turn, case, wanted)
     opened = [case_timing.prepared(team, asked, case, rng, "leave", alone=True) for team in teams]
     calls = min(one.prepared.slots for one in opened)
-    alone = Alone(opened[0], about_us)
+    noted = turn.known.notes if turn.known else ()
+    waits = any(note.code == case_timing.WAITS and note.text.startswith(f"{case.id}: ") for note in noted)
+    alone = Alone(opened[0], about_us, waits=waits)
     pairs = [(team, one) for team in teams for one in runners if one in team.measured]
     for count in (1, calls):
         for team, one in pairs:

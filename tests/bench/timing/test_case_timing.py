@@ -41,6 +41,8 @@ def test_slow_calls_are_timed_in_fewer_rounds(call_us: float, rounds: int) -> No
     case = warmed(SimulatedProcess({"base": call_us, "head": call_us, "reference": 9e6}))
     assert case_timing.rounds_in_time(case, 100) == rounds
     assert case_timing.rounds_in_time(case, 10) == 10, "as many as are asked for, where those are fewer"
+    case.wall_s = 1.0
+    assert case_timing.rounds_in_time(case, 100) == 40, "by the host's time, where that is more"
 
 
 @given(st.lists(st.integers(1, 40), max_size=600), st.integers(1, 60), st.integers(1, 200))

@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -185,6 +185,19 @@ def test_only_what_is_undecided_is_timed_again_beside_controls(built: Build, tmp
         assert len(later) == 1 + paired.CONTROLS
     orders = {tuple(timing.case for timing in process.timings) for process in done.processes[1:]}
     assert len(orders) == 2, "drawn anew for each process"
+    longer = replace(planned, processes=9)
+    plain, wrong = (
+        paired.chosen(longer, planned.parts[0], made, frozenset({open_})) for made in (done, with_wrong_base(done, ids))
+    )
+    assert (len(plain), [one.id for one in wrong]) == (1 + paired.CONTROLS, [CAUSAL]), "a wrong base is no control"
+
+
+def with_wrong_base(made: RunRecord, cases: Collection[str]) -> RunRecord:
+    """As if what base made of these cases had been wrong in the first process."""
+    first, *others = made.processes
+    wrong = {"base": record.Calls(made=5, compared=5, failed=5)}
+    timings = [one.model_copy(update={"calls": wrong}) if one.case in cases else one for one in first.timings]
+    return made.model_copy(update={"processes": (first.model_copy(update={"timings": tuple(timings)}), *others)})
 
 
 # Kernels that cheat, and kernels that die

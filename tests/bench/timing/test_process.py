@@ -427,10 +427,11 @@ def test_a_witness_times_each_side_between_clocks_that_agree(on_gpu: bool, monke
     base, head = Blind(heard, clock, "base", 100.0), Blind(heard, clock, "head", 50.0)
     team = Team(Blind(heard, clock), (base, head))
 
-    def alone() -> CaseResult:
+    def alone(*notes: record.Note) -> CaseResult:
         heard.clear()
         clock.now = 0.0
-        turn: Any = SimpleNamespace(card=card, id="witness", known=None)
+        paired = SimpleNamespace(processes=(), notes=notes) if notes else None
+        turn: Any = SimpleNamespace(card=card, id="witness", known=paired)
         return process._alone(setup, turn, [team], (base, head), CASE, random.Random(1))  # type: ignore[arg-type]
 
     result = alone()
@@ -463,6 +464,8 @@ def test_a_witness_times_each_side_between_clocks_that_agree(on_gpu: bool, monke
     assert {one[2] for one in made[-4:]} == {0.0}
     assert len(made) <= 2 * (count + 2) + 2 * (IN_A_ROW + 2), "those are made again by which it is found out"
     assert rounded(result) == {"base": {100}, "head": {50}}
+    alone(record.Note(code="host_waits", text=f"{CASE.id}: calls wait"))
+    assert {one[2] for one in heard if one[0] in ("base", "head") and len(one) == 3} == {0.0}, "where that is known"
     head.waits, base.waits = False, False
     head.wrong_us = 199.0  # 150 µs and 5% of the shorter batch, of 1000 µs, are allowed
     assert alone().contradiction is None
