@@ -38,6 +38,7 @@ from kernelgate.bench.kernel.card import (
     call_by_name,
     call_needs,
     short,
+    takes,
 )
 from kernelgate.bench.kernel.cards import MOST_GPU_BYTES, CardFacts, CardMistake, CardQuestions, CardsAnswer, CaseFacts
 from kernelgate.bench.kernel.loading import kernel_class, line_of, load_module, mistake_of
@@ -111,6 +112,9 @@ class _Reader:
         for member in ("inputs", "call", "oracle"):
             given = getattr(type(kernel), member) is not getattr(Kernel, member)
             self._must(given, member, f"the card has no {member}(): {page('cards.md#members')} says what it does")
+        for member in ("inputs", "outputs", "state", "oracle", "reference", "compare"):
+            alone = "ops" not in (takes(getattr(kernel, member)) or ())
+            self._must(alone, member, f"{member}() takes ops, which only call() gets: write {member}(self, case, …)")
         text = "call() must take self, ops, case, and its outputs and inputs by name"
         self._must(call_by_name(kernel), "call", text)
         suites = {name: tuple(map(self.case, cases)) for name, cases in self.suites.items()}

@@ -196,6 +196,12 @@ def test_a_card_that_stops_is_named_at_its_line(tmp_path: Path, line: str, said:
     assert said in mistake.text
 
 
+def test_a_method_that_takes_ops_as_call_does_is_named(tmp_path: Path) -> None:
+    write(tmp_path, more="def state(self, ops, case, x):\n    return {}\n")
+    (mistake,) = cards.read(tmp_path).mistakes
+    assert "state() takes ops, which only call() gets: write state(self, case, …)" in mistake.text
+
+
 def test_cards_are_read_once_for_each_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "one", more="def label(self, case):\n    return 'once'\n")
     first = cards.read(tmp_path / "one")
