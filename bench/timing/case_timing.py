@@ -427,9 +427,10 @@ def inner_repeats(step_us: float, call_us: float) -> int:
 
 
 def rounds_in_time(case: CaseSamples, asked: int) -> int:
-    """By what calls took at least: fewer than asked where they take many milliseconds, or the host does."""
+    """By what calls took at least: fewer turns than asked for where they take many milliseconds, or the host does."""
     call_s = max(case.wall_s, *(took for side, took in case.fastest_s.items() if side != "reference"))
-    return min(asked, max(LEAST_ROUNDS, int(ROUNDS_S / (2 * case.inner_repeats * call_s))))
+    turns = int(ROUNDS_S / (2 * case.inner_repeats * call_s)) // ROUNDS_PER_TURN
+    return min(asked, max(LEAST_ROUNDS, turns * ROUNDS_PER_TURN))
 
 
 def time_rounds(team: Team, case: CaseSamples, rounds: int, turned: Callable[[], None]) -> None:
