@@ -37,8 +37,8 @@ SURE_ERRORS: Final = 5.0
 """Standard errors beyond which no chance makes one library differ from itself."""
 LONE_SHARE: Final = 0.25
 """A process is an outlier if the others lie within this share of the whole range."""
-DISAGREE_SHARE: Final = 0.05
-"""A scatter of 1.2% does not hide a change of a third: one of less than this share of the change is in its interval."""
+DISAGREE_SHARE: Final = 0.25
+"""A scatter of 1.2% does not hide a change of 6%: one of less than this share of the change is in its interval."""
 KNOWN_SPREAD = "known_spread"
 """The code of the finding that says which history a case was judged with."""
 

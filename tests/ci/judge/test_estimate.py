@@ -113,8 +113,12 @@ def test_processes_too_far_apart_forbid_a_verdict(factor: float, fatal: bool) ->
     assert named.message == "processes disagree by 1.2%, more than their rounds explain"
 
 
-@pytest.mark.parametrize(("changes", "fatal"), [((33.0, 34.6), False), ((-33.0, -32.2), False), ((9.0, 10.6), True)])
-def test_processes_that_disagree_hide_no_change_twenty_times_as_large(changes: tuple[float, ...], fatal: bool) -> None:
+@pytest.mark.parametrize(
+    ("changes", "fatal"),
+    [((33.0, 34.6), False), ((-33.0, -32.2), False), ((-5.4, -5.7, -6.4, -5.5), False), ((4.0, 5.6), True)],
+)
+def test_processes_that_disagree_hide_no_change_four_times_as_large(changes: tuple[float, ...], fatal: bool) -> None:
+    """Measured of pytorch_cluster's knn: between 5.4 and 6.4% faster in all of seven processes."""
     assert finding(changed(changes), "processes_disagree").disqualifies == fatal
 
 
