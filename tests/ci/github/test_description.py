@@ -64,27 +64,6 @@ def test_fillers_are_no_answer(filler: str) -> None:
     assert (one.part, one.why, one.blocks) == (Part.HYPOTHESIS, "is empty", True)
 
 
-@pytest.mark.parametrize(("rule", "blocks"), [("block", True), ("warn", False)])
-def test_the_policy_decides_what_blocks(rule: str, blocks: bool) -> None:
-    found = describe("", Template.model_validate({"sections": rule}), KERNEL)
-    assert [(one.part, one.blocks) for one in found.missing] == [(part, blocks) for part in ASKED]
-    assert describe("", Template.model_validate({"sections": "ignore"}), KERNEL).missing == ()
-
-
-def test_what_was_measured_need_not_be_written() -> None:
-    found = describe("## Intent and hypothesis\nFewer registers.", RULES, KERNEL).filled_by({"evidence", "benchmark"})
-    assert found.blocking == ("## Correctness", "## Testing done")
-    assert found.filled == ("evidence", "benchmark")
-    assert describe(FILLED, RULES, KERNEL).filled_by({"evidence"}).filled == ()
-
-
-def test_a_change_without_a_kernel_and_a_bot_are_not_bothered() -> None:
-    for said in (describe("", RULES, ["docs/x.md"]), describe("", RULES, KERNEL, by_bot=True), describe("", RULES, [])):
-        assert said.missing == ()
-        assert said.excused
-        assert not said.blocking
-
-
 def test_a_huge_description_is_read_to_its_end() -> None:
     """GitHub keeps 65,536 characters; a pattern that tries every way to divide them takes hours."""
     for line in ("# x" + " " * 60_000 + "x", "." * 65_000 + "x", "**" * 30_000, "_" * 60_000 + "x", "[" * 65_000):
