@@ -129,23 +129,6 @@ def test_a_regression_is_said_everywhere(desk: Desk, tmp_path: Path) -> None:
     assert desk.github.pulls[1].labels == ["performance: regressed"]
 
 
-@pytest.mark.parametrize(
-    ("example", "conclusion", "labels"),
-    [
-        ("faster", "success", ["performance: improved"]),
-        ("equivalent", "success", ["performance: unchanged"]),
-        ("cannot_tell_throttled", "action_required", []),
-        ("wrong_result", "failure", []),
-    ],
-)
-def test_each_verdict_has_its_conclusion_and_label(
-    desk: Desk, tmp_path: Path, example: str, conclusion: str, labels: list[str]
-) -> None:
-    folder = measured(desk, tmp_path, l4(example), labels=["performance: regressed"])
-    post(desk.bot, folder, POLICY)
-    assert concluded(desk) == (conclusion, labels)
-
-
 def carded(name: str) -> dict[str, dict[str, bytes]]:
     made = CARD_EXAMPLES[name]().record
     run = made.run.model_copy(update={"head_sha": HEAD_SHA, "base_sha": BASE_SHA})
