@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelgate.bench.record import Check, FuzzResult, KernelFacts, Note, RunRecord, timed_cases
+from kernelgate.bench.record import Check, FuzzResult, Note, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Line, Mark
 from kernelgate.ci.document.render import comment, plain_line
@@ -208,16 +208,6 @@ def test_a_card_of_the_plan_that_the_head_judged_is_not_called_new() -> None:
     made = cards_record((case,), own, builds=head_built(own), notes=(note,))
     said = remarks(Example(made, judge(Outcome.INCONCLUSIVE, alone(case))))
     assert said[1:] == ["➖ RMSNorm was judged by the card of this pull request, so nothing here can block."]
-
-
-@pytest.mark.parametrize(("source", "blocks"), [("default branch", True), ("head", False)])
-def test_spills_of_the_heads_own_card_do_not_block(source: str, blocks: bool) -> None:
-    case = timed(NORM, 512, 5.0, 5.0)
-    facts = KernelFacts(target="sm_89", name="_kernel", spill_bytes=64)
-    spilling = head_built(NORM)[0].model_copy(update={"kernels": (facts,)})
-    made = cards_record((case,), NORM.model_copy(update={"source": source}), builds=(spilling,))
-    said = remarks(Example(made, judge(Outcome.EQUIVALENT, same(case, 0.0))))
-    assert any("Blocks: _kernel for sm_89: 64 bytes" in line for line in said) == blocks
 
 
 def test_one_library_is_not_compared_with_a_baseline_in_its_place() -> None:

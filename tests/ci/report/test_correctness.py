@@ -94,15 +94,6 @@ def test_a_failure_says_what_is_wrong_what_it_shares_and_what_the_base_does(
     assert all(words in text for words in says), text
 
 
-def test_what_the_base_does_alike_is_said_and_does_not_block() -> None:
-    made = beside(3, "wrong", BaseTrial(kind="wrong", error_ratio=9.0), message="Error.")
-    text = comment(reported(made, Policy()).report)
-    assert "Blocks" not in text
-    assert "correct in 3 of 6 fuzz cases; the base does the same in the other 3, so that they do not block" in text
-    assert "Fuzz cases that fail in the base, too (3)" in text
-    assert verdict.unfit(made) is None
-
-
 RACE = CheckFinding(
     text="Race reported at a write", kernel="k<1>", file="csrc/k.cu", line=12, tool="racecheck", times=3, on_base=False
 )
@@ -140,16 +131,6 @@ def test_of_many_findings_the_authors_come_first_and_the_rest_is_counted() -> No
     assert len(lines) == 1 + correctness.MAX_FINDINGS
     assert "csrc/k.cu:9" in lines[0]
     assert lines[-1] == "⚠ compute-sanitizer: 4 other findings, in the run record"
-
-
-def test_the_first_line_says_what_blocks_and_under_the_table_stands_where() -> None:
-    made = EXAMPLES["equivalent"]().record
-    text = comment(reported(made.model_copy(update={"checks": (*made.checks, sanitized(RACE))}), Policy()).report)
-    assert text.splitlines()[0].startswith(
-        "### ⛔ Blocks: racecheck: race reported at a write at `csrc/k.cu:12` (3 times); speed: no change: "
-    )
-    assert "**Now:** fix it at `csrc/k.cu:12`; `kernelgate sanitize` looks again" in text
-    assert "✅ compute-sanitizer" not in text
 
 
 CRASHED = Calls(failed=1, crashed="the process was killed by SIGSEGV; crashes often")
