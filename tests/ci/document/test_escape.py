@@ -30,11 +30,6 @@ def test_all_but_plain_words_becomes_code(hostile: str, shown: str) -> None:
     assert escape.prose(hostile) == shown
 
 
-def test_long_text_is_cut_and_says_so() -> None:
-    assert escape.visible("x" * 700) == "x" * 599 + "…"
-    assert escape.code("x" * 50, most=10) == "`xxxxxxxxx…`"
-
-
 @given(st.text())
 def test_a_code_span_holds_all_of_its_text(text: str) -> None:
     inline = PARSER.parse(f"before {escape.code(text)} after")[1]

@@ -253,20 +253,6 @@ def test_comparisons_with_the_older_end_halve_the_range_until_one_commit_is_left
     assert (one.kind, one.previous, one.commit, one.commits) == ("commit", sha(culprit - 1), sha(culprit), 1)
 
 
-def test_what_came_little_by_little_is_no_commits_fault(index_at: Database) -> None:
-    """Each of the commits made a sixth; the one in the middle is compared with the one before it, and let go."""
-    sparse(index_at, 6)
-    for look in range(8):
-        for search in told(index_at).searches:
-            old, new = search.pairs[0]
-            compare(index_at, old, new, 2.0 / 6 * (new - old), look)
-    [one] = told(index_at).culprits
-    assert (one.kind, one.previous, one.commit, one.commits) == ("drift", sha(STEP - 6), sha(STEP), 6)
-    assert culprits.text(told(index_at)).startswith(
-        f"drift since {sha(STEP - 6)[:12]} up to {sha(STEP)[:12]}: norm/one"
-    )
-
-
 def test_a_search_that_tells_nothing_ends_and_the_whole_range_is_told(index_at: Database) -> None:
     """Each comparison shows half of the change, and so does not say on which side it lies."""
     sparse(index_at, 8)

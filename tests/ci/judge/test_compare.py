@@ -71,22 +71,3 @@ def test_json_is_one_object_a_line_with_everything_in_it(files: Path, capsys: py
     assert 0 < one["minimum_detectable_pct"] < 1
     assert (broken["verdict"], broken["cases"]) == ("inconclusive", [])
     assert broken["reason"].startswith("cannot be judged: broken.json is not a kernelgate.run/2 record")
-
-
-@pytest.mark.parametrize(
-    ("asked", "code", "said"),
-    [
-        (["same.json", "--preset", "lax"], 64, "no preset 'lax'"),
-        (["same.json", "--policy", "missing.toml"], 3, "missing.toml: the policy cannot be read"),
-        (["same.json", "--baseline", "missing.json"], 3, "missing.json: cannot be read"),
-    ],
-)
-def test_what_is_wrong_is_said_in_a_sentence(
-    files: Path, capsys: pytest.CaptureFixture[str], asked: list[str], code: int, said: str
-) -> None:
-    del files
-    assert run(["compare", *asked]) == code
-    captured = capsys.readouterr()
-    assert said in captured.err
-    assert "Traceback" not in captured.err
-    assert captured.out == ""

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from kernelgate.ci.lab import folder, report
-from kernelgate.ci.lab.log import Closed
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
 
@@ -37,10 +36,3 @@ def test_a_real_sessions_report_is_word_for_word_the_kept_one() -> None:
 )
 def test_a_gain_that_is_not_kept_is_told_why(change_pct: float, fields: dict[str, object], ends: str) -> None:
     assert list(report.try_lines(made.tried(1, change_pct, **fields)))[-1].endswith(ends)
-
-
-@pytest.mark.parametrize(("change_pct", "said"), [(-20.0, "20% less time than"), (20.0, "20% more time than")])
-def test_what_was_kept_is_said_without_two_minus_signs(change_pct: float, said: str) -> None:
-    kept = (made.opened(), *made.passed(0.8), made.tried(1, change_pct), made.decided(1, True))
-    text = report.of((*kept, Closed(at=made.clock(30), why="done", said="so")), Policy(), made.clock(30))["report.md"]
-    assert said in text

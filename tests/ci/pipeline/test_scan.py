@@ -17,7 +17,7 @@ from kernelgate.bench.record import Timing
 from kernelgate.ci.document import render
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.pipeline.scan import Budget, Survey, halving, survey, windows
+from kernelgate.ci.pipeline.scan import Budget, Survey, halving, survey
 from kernelgate.ci.policy import policy
 from kernelgate.ci.report import scan as reported
 from kernelgate.ci.report.scan import ScanAnswer, ScannedCase, ScannedChange, ScannedLevel
@@ -92,16 +92,6 @@ def test_wherever_building_stops_what_was_built_is_spread_evenly() -> None:
     assert order[:3] == [32, 0, 16]
     for stop in (5, 9, 17):
         assert max(after - before for before, after in pairwise(sorted(order[:stop]))) <= 32 // (stop - 1)
-
-
-def test_every_two_neighbours_share_a_process_and_every_process_has_the_newest_commit() -> None:
-    for count in (2, 3, 8, 9, 20, 33):
-        places = [3 * place for place in range(count)]
-        made = list(windows(places, 8))
-        assert all(len(window) <= 8 and window[-1] == places[-1] for window in made)
-        together = {pair for window in made for pair in pairwise(window)}
-        assert set(pairwise(places)) <= together, count
-    assert list(windows([1], 8)) == []
 
 
 def surveyed(together: list[bool]) -> Survey:
