@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from kernelgate.ci.commands.cli import run as kernelgate
-from kernelgate.ci.github.claims import read_claims
 from kernelgate.ci.github.description import ASKED, Part, describe
 from kernelgate.ci.policy.policy import Template
 from tests.ci.desk import Desk
@@ -71,25 +70,6 @@ def test_a_huge_description_is_read_to_its_end() -> None:
     for body in ("[" * 100_000, "<!--" * 25_000, "*" * 100_000, "a_" * 50_000, "1%" * 50_000, "\n" * 100_000):
         for text in (body, "## Claimed effect\n" + body):
             assert describe(text, RULES, KERNEL).missing
-
-
-@pytest.mark.parametrize(
-    ("line", "case", "params"),
-    [
-        ("- s512_b32_h8_d64_fp16: 10% faster", "s512_b32_h8_d64_fp16", {}),
-        ("* [x] S=512 B=32 fp16: 10% faster", None, {"s": "512", "b": "32", "dtype": "fp16"}),
-        (
-            "1. seq_len = 512, heads=8, float16, causal=true: 10% faster",
-            None,
-            {"seq_len": "512", "heads": "8", "dtype": "fp16", "causal": "true"},
-        ),
-        ("eps=1e-6 p=.5, tile=16x16: 10% faster", None, {"eps": "1e-6", "p": ".5", "tile": "16x16"}),
-        ("speedup=1.25x at M=3.", None, {"m": "3"}),
-    ],
-)
-def test_cases_are_read(line: str, case: str | None, params: dict[str, str]) -> None:
-    [found], unread = read_claims(line)
-    assert (found.case, dict(found.params), unread) == (case, params, ())
 
 
 @pytest.mark.parametrize(("body", "code"), [("", 1), (FILLED.replace("## Profiler evidence", ""), 0)])

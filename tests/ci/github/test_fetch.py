@@ -56,12 +56,6 @@ def test_another_branch_of_the_same_name_is_not_meant(desk: Desk, tmp_path: Path
     assert (info.run.pull_request, info.no_pull_request) == (None, "no pull request has the commit of this run")
 
 
-def test_a_head_that_moved_on_is_still_that_pull_request(desk: Desk, tmp_path: Path, pull: Pull, run: Json) -> None:
-    pull.head_sha = "e" * 40
-    info, _ = taken(desk, tmp_path, run)
-    assert (info.run.pull_request, info.head_sha) == (1, HEAD_SHA)
-
-
 def test_who_authorised_a_run_says_which_base(desk: Desk, tmp_path: Path, pull: Pull) -> None:
     """A profile may be compared with any commit; a record that names another one is refused all the same."""
     pull.base_sha = "d" * 40
@@ -123,13 +117,6 @@ def edited_run(desk: Desk, pull: Pull) -> Json:
     for job, ended in (("plan / plan", "success"), ("build", "skipped"), ("measure", "skipped")):
         desk.github.add_job(run, job, ended)
     return run
-
-
-def test_a_run_that_somebody_cancelled_is_reported(desk: Desk, tmp_path: Path, pull: Pull) -> None:
-    cancelled = desk.github.add_run(pull, conclusion="cancelled")
-    desk.github.add_job(cancelled, "measure (l4) / measure", "cancelled", ("bench", "cancelled"))
-    edited_run(desk, pull)
-    assert not taken(desk, tmp_path, cancelled)[0].under_way
 
 
 def test_a_build_that_failed_is_not_forgotten(desk: Desk, tmp_path: Path, pull: Pull) -> None:

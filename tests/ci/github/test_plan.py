@@ -104,12 +104,6 @@ def test_everything_is_handed_on(desk: Desk) -> None:
     assert (desk.outputs["head_sha"], desk.outputs["pull_request"]) == (HEAD, "1")
 
 
-def test_a_push_is_measured_on_every_gpu(desk: Desk) -> None:
-    desk.bot.step.environment["GITHUB_SHA"] = HEAD  # type: ignore[index]
-    found = planned(desk, event("push"), TWO)
-    assert (found.measure, found.run.head_sha, found.run.base_sha, len(found.gpus)) == (True, HEAD, None, 2)
-
-
 @pytest.mark.parametrize(
     ("inputs", "head", "base", "number", "cases", "suite"),
     [

@@ -337,15 +337,6 @@ def test_one_thing_that_fails_does_not_keep_the_others(desk: Desk, tmp_path: Pat
     assert concluded(desk) == ("failure", ["performance: regressed"])
 
 
-def test_a_body_over_the_limit_keeps_the_verdict_and_says_what_it_lacks(desk: Desk, tmp_path: Path) -> None:
-    content = json.loads(named("slower"))
-    content["notes"] = [{"text": f"Remark {number} of the producer, {'at length ' * 40}"} for number in range(1000)]
-    members = {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}
-    assert post(desk.bot, measured(desk, tmp_path, members), POLICY) == 0
-    assert the_comment(desk).startswith("### ❌ Blocks: 1 of 9 cases 4.90% slower")
-    assert "Omitted for length" in the_comment(desk)
-
-
 @pytest.mark.parametrize(
     ("rule", "shown", "conclusion"),
     [("block", True, "failure"), ("warn", True, "success"), ("ignore", False, "success")],
