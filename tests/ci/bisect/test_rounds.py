@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,8 +14,8 @@ from kernelgate.bench.measure.bisect import MeasuredCommits
 from kernelgate.bench.record import Timing
 from kernelgate.ci.bisect import answers, rounds
 from kernelgate.ci.bisect.answers import TimedAnswer
-from kernelgate.ci.bisect.posterior import CommitTime, Search
-from kernelgate.ci.bisect.rounds import Rounds, standing
+from kernelgate.ci.bisect.posterior import Search
+from kernelgate.ci.bisect.rounds import Rounds
 from kernelgate.ci.commands.options import shown
 from tests.ci.answered import validated
 
@@ -136,26 +135,6 @@ def test_two_changes_are_named_both() -> None:
     assert "more than one commit changed the time" in text
     assert f"+4.99% between {1:012x} and {2:012x}" in text
     assert f"−2.85% between {4:012x} and {5:012x}" in text
-
-
-def read(times_pct: Mapping[int, float], noise_pct: float = 0.02, seed: int = 1) -> dict[int, CommitTime]:
-    """One process: commits and by how much each is slower than any number."""
-    rng = np.random.default_rng(seed)
-    return {
-        at: CommitTime(3.0 + math.log1p(pct / 100) + rng.normal(0, noise_pct / 100), (noise_pct / 100) ** 2)
-        for at, pct in times_pct.items()
-    }
-
-
-def measured(search: Search, *processes: Mapping[int, float]) -> Search:
-    """With processes of exact times."""
-    return replace(search, processes=tuple(read(one, seed=at) for at, one in enumerate(processes)))
-
-
-def test_what_varies_from_process_to_process_is_not_taken_for_a_change() -> None:
-    """One process alone shows a change of 0.3%; where the others do not, there is none."""
-    one, other = {0: 0.0, 4: 0.3, 8: 0.3}, {0: 0.3, 4: 0.0, 8: 0.0}
-    assert standing(measured(Search(8), one, other)).kind == "open"
 
 
 def test_the_first_round_splits_the_range_evenly_and_no_two_processes_measure_the_same() -> None:

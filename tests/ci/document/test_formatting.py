@@ -47,14 +47,6 @@ def test_a_label_is_made_of_axes_that_are_plainly_words_and_numbers(axes: Axes, 
     assert formatting.label(axes) == label
 
 
-def test_an_axis_that_is_1_and_0_in_an_old_record_is_on_or_off() -> None:
-    cases = [Case(id=id_, axes={"S": 64, "B": 1, "causal": causal}) for id_, causal in (("a", 0.0), ("b", 1.0))]
-    assert {key.id: name for key, name in formatting.names(cases).items()} == {"a": "S=64 B=1", "b": "S=64 B=1 causal"}
-    assert formatting.flags(case.axes for case in cases) == {"B", "causal"}
-    assert formatting.switched(case.axes for case in cases) == {"causal"}
-    assert formatting.flags([{"a": True, "b": 2.0, "c": "1"}]) == {"a"}
-
-
 def test_cases_of_several_cards_are_named_with_the_card() -> None:
     axes: Axes = {"S": 512, "B": 32, "H": 8, "dtype": "fp16"}
     cards = [Card(name="forward", label="Attention"), Card(name="norm")]

@@ -80,22 +80,6 @@ def test_a_step_on_a_drift_is_told_apart_from_it() -> None:
     assert all(one.change_pct == pytest.approx(0.75, abs=0.25) for one in (before, after))
 
 
-@pytest.mark.parametrize("pct", [2.0, -2.0])
-def test_a_step_before_a_drift_is_no_part_of_it(pct: float) -> None:
-    drift = np.clip((np.arange(300) - 150) / 100, 0, 1) * math.log1p(0.015)
-    step, slow = changes.of_series(series(stepped(300, 120, pct) + drift))
-    assert (step.kind, step.previous_place < 120 <= step.place, slow.kind) == ("step", True, "drift")
-    assert (step.change_pct, slow.change_pct) == (pytest.approx(pct, abs=0.2), pytest.approx(1.5, abs=0.3))
-    assert 120 < slow.previous_place < 175
-
-
-@pytest.mark.slow
-def test_a_drift_that_slows_down_is_one() -> None:
-    shape = 1 - (1 - np.clip((np.arange(300) - 60) / 180, 0, 1)) ** 2
-    for seed in range(4):
-        assert [one.kind for one in changes.of_series(series(noise(300, 0.1, seed) + 0.02 * shape))] == ["drift"]
-
-
 def test_steps_are_changes_oldest_first_and_no_drift() -> None:
     """Five, up and down, of which some are known to a commit and others are not."""
     rng = np.random.default_rng(1)

@@ -100,12 +100,6 @@ def test_every_surface_says_the_first_line(
     assert agrees(plain, found.conclusion), (plain, found)
 
 
-def test_consequence_and_worst_stand_before_a_title_is_cut() -> None:
-    for name in ("slower", "mixed", "slower_together", "faster", "certain_below_gate", "wrong_result"):
-        line, _ = first_line([(name, None, (), (), ())])
-        assert re.match(r"\S+ (Blocks|Does not block): .*(% (slower|faster)|wrong result)", line[:60]), line
-
-
 def test_the_gpu_that_blocks_is_named_and_not_one_with_worse_news_that_does_not() -> None:
     """What the pull request's own card calls wrong decides nothing."""
     line, conclusion = first_line([("own one_card_wrong", None, (), (), ()), ("slower", None, (), (), ())])
