@@ -167,7 +167,6 @@ def test_only_the_means_of_the_default_branchs_cards_decide() -> None:
     )
     judged = replace(made.verdict, means=means)
     found = own(replace(made, verdict=judged), "swiglu").verdict
-    assert found is not None
     assert [{one.card for one in every} for every in (found.cases, found.means)] == [{"rmsnorm"}, {"rmsnorm"}]
     assert found.verdict is Outcome.REGRESSED, "by the mean alone"
     refused = replace(judged, refused="no")

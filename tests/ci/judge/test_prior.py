@@ -14,23 +14,16 @@ from benchmarks.verdict import spreads
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord
 from kernelgate.ci.judge import prior
 from kernelgate.ci.judge.prior import HISTORY_DF, NO_HISTORY, History, KnownSpread, Prior
-from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.verdict import judge, undecided
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.records import case, noise
 from tests.runs import on, run_record
 
 POLICY = Policy()
-UNKNOWN = prior.prior(prior.CHANGE_PCT)
 
 
 def known(spread_pct: float, df: float = 5.0) -> Prior:
     return prior.prior(prior.CHANGE_PCT, KnownSpread(spread_pct=spread_pct, noise_pct=0, df=df, comparisons=5))
-
-
-def pooled(values: Array, before: Prior = UNKNOWN, noise: float = 1e-4) -> Pooled:
-    found = prior.fit(values, np.full(len(values), noise**2), before)
-    return found.pooled(found.share, 200.0)
 
 
 def test_a_history_alone_is_a_t_test(monkeypatch: pytest.MonkeyPatch) -> None:
