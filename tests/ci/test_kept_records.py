@@ -21,7 +21,6 @@ from kernelgate.ci.policy import policy
 from tests.ci.records import remembered
 
 ROOT = Path(__file__).parent.parent.parent
-TARGET = "s512_b32_h8_d64_fp16"
 DATA = ROOT / "tests" / "data"
 RULES = policy.load(ROOT / ".ci" / "kernelgate.toml")
 

@@ -132,11 +132,9 @@ def test_an_acceptance_is_handed_on(desk: Desk) -> None:
 @pytest.mark.parametrize("words", ["", "bench-all", "--help", "bench;id"])
 def test_unknown_verbs_get_the_known_ones_and_too_many_cases_are_refused(words: str) -> None:
     said = parse(f"/kernelgate {words}")
-    assert said is not None
     assert "bench, profile or fuzz" in said.fault
     assert "/kernelgate accept CASE because REASON" in said.fault
     said = parse("/kernelgate bench " + " ".join(f"c{number}" for number in range(17)))
-    assert said is not None
     assert said.fault == "at most 16 cases at once; these are 17"
 
 

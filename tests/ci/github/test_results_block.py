@@ -28,7 +28,6 @@ STAMP = Stamp(HEAD_SHA, 1, 1)
 
 def test_it_is_filled_and_filled_anew_and_nothing_else_changes() -> None:
     once = filled(MINE, "first")
-    assert once is not None
     assert once.replace("\r\n", "\n") == MINE.replace(
         PLACE, f"{BEGIN}\n\nfirst\n\n<!-- /kernelgate-results a7937b64b8caa58f -->"
     )

@@ -309,7 +309,6 @@ def test_writers_that_are_killed_lose_nothing_that_they_have_added(tmp_path: Pat
         words = [[sys.executable, "-c", ADDING, folder, records, str(rng.randrange(RECORDS))] for _ in range(WRITERS)]
         writers = [subprocess.Popen(one, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for one in words]
         for writer in writers:
-            assert writer.stdout is not None
             assert writer.stdout.readline() == "ready\n", writer.communicate()[1]
         time.sleep(rng.uniform(0, 0.15))
         said = set()

@@ -45,7 +45,6 @@ def test_a_live_page_shows_what_is_logged_and_ends_by_an_interrupt(checkout: Pat
     pipe = subprocess.PIPE
     with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=environment) as running, ExitStack() as ends:
         ends.callback(running.kill)
-        assert running.stdout is not None
         address = re.match(r"http://127\.0\.0\.1:\d+/", running.stdout.readline())
         assert address is not None
         said: list[str] = []
@@ -68,7 +67,6 @@ def test_a_live_page_shows_what_is_logged_and_ends_by_an_interrupt(checkout: Pat
         expect(tab.locator("#live")).to_contain_text("Live")
         running.send_signal(signal.SIGINT)
         assert running.wait(20) == 0
-        assert running.stderr is not None
         assert running.stderr.read() == ""
         expect(tab.locator("#live")).to_contain_text("No answer since")
 

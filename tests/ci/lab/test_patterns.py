@@ -19,7 +19,6 @@ from kernelgate.ci.lab.log import Closed, Decided, Event, GateAttempt, GateName,
 from kernelgate.ci.lab.patterns import SIGNALS, DoctorFinding, Seen
 from tests.called import EndsWith
 
-ROOT = Path(__file__).parents[3]
 PATTERNS = patterns.read_all(patterns.SHIPPED)
 
 

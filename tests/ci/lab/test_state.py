@@ -134,7 +134,6 @@ def test_over_enough_sessions_each_figure_has_its_number_and_interval() -> None:
     found = {one.name: one for one in metrics.overall([row(round(180 * 0.8**number)) for number in range(6)])}
     learning = found["change of a session's time from one to the next"]
     assert learning.value == pytest.approx(-20, abs=1)
-    assert learning.interval is not None
     assert learning.interval[0] < -20 < learning.interval[1]
     assert found["time to a working build"].value == 2
     assert found["mistakes repeated a session"].value == pytest.approx(5 / 6)

@@ -133,7 +133,6 @@ def test_a_slower_case_that_blocks_nothing_does_not_look_as_if_it_did() -> None:
     made = CARD_EXAMPLES["card_changed"]()
     cards = tuple(card.model_copy(update={"source": "head"}) for card in made.record.cards)
     said = report(made.record.model_copy(update={"cards": cards}), made.verdict)
-    assert said.cases is not None
     assert [plain(cell) for cell in said.cases.rows[0]][:2] == ["⚠️", "+5.0%"]
     assert "Blocks above" not in plain(said.under)
     assert "❌" not in comment(said)

@@ -25,7 +25,6 @@ OLD, NEW = point("a", 100.0), point("b", 110.0)
 
 def test_times_of_one_environment_compare_and_are_said_to_be_of_different_days() -> None:
     found = series(OLD, NEW).between(NEW, OLD)
-    assert found is not None
     assert found.interval_pct is not None
     assert (found.means, found.change_pct) == ("times", pytest.approx(10.0))
     reach = math.hypot(0.003, 0.003)
@@ -43,7 +42,6 @@ def test_the_pinned_commit_cancels_the_day_out_and_a_new_environment_may_change_
         (series(old, moved).between(moved, old), "moved"),
         (series(*nights, moved).best, "moved"),
     ):
-        assert found is not None
         assert (found.means, found.change_pct) == (means, pytest.approx(100 * math.expm1(0.02), abs=0.01))
         assert (found.mark(1.0) is None) == (found.interval_pct is None) == (means == "moved")
 
@@ -52,11 +50,9 @@ def test_a_comparison_in_the_same_processes_is_worth_more_than_any_other() -> No
     old, new = replace(OLD, pinned=0.0, pinned_reach=0.1), replace(NEW, pinned=0.5, pinned_reach=0.1)
     paired = comparison("a", "b", 2.0, (1.5, 2.5))
     found = series(old, new, comparisons=(paired,)).between(new, old)
-    assert found is not None
     assert (found.change_pct, found.interval_pct, found.means) == (pytest.approx(2.0), (1.5, 2.5), "together")
     assert found.mark(1.0) is not None
     back = series(old, new, comparisons=(paired,)).between(old, new)
-    assert back is not None
     assert (back.means, back.change_pct) == ("together", pytest.approx(-100 * 2 / 102))
     assert back.interval_pct == pytest.approx((-100 * 2.5 / 102.5, -100 * 1.5 / 101.5))
     assert found.mark(3.0) is None, "below what is of any concern"
@@ -66,11 +62,9 @@ def test_one_lucky_night_is_not_the_best() -> None:
     nights = [point(str(at), 100.0) for at in range(20)]
     nights[7] = point("lucky", 90.0)
     found = series(*nights).best
-    assert found is not None
     assert found.change_pct == pytest.approx(0.0, abs=0.05)
     better = [point(str(at), 95.0) for at in range(5)]
     found = series(*better, *nights).best
-    assert found is not None
     assert found.change_pct == pytest.approx(100 * (100 / 95 - 1), abs=0.05)
 
 
@@ -85,7 +79,6 @@ def test_what_is_lost_since_the_best_is_within_its_interval_as_often_as_that_say
         seen = level + rng.normal(0, 0.002, 60)
         nights = [replace(NEW, commit=str(at), pinned=float(one), pinned_reach=0.0005) for at, one in enumerate(seen)]
         found = series(*nights).best
-        assert found is not None
         assert found.interval_pct is not None
         low, high = found.interval_pct
         held += low <= 100 * math.expm1(level[-1] - level.min()) <= high
@@ -98,7 +91,6 @@ def test_what_no_verdict_may_rest_on_is_neither_newest_nor_best() -> None:
     odd = point("c", 10.0, finding="another process")
     assert series(OLD, odd).newest == OLD
     found = series(OLD, OLD, odd).best
-    assert found is not None
     assert found.change_pct == pytest.approx(0.0, abs=0.05)
     assert series(odd).best is None
     assert series(NEW).best is None
@@ -109,6 +101,5 @@ def test_what_no_verdict_may_rest_on_is_neither_newest_nor_best() -> None:
 def test_the_release_stands_where_its_last_measurement_is() -> None:
     shown = series(point("a", 1.0), point("b", 2.0), point("c", 3.0))
     since = shown.since(frozenset({"a", "b", "unmeasured"}))
-    assert since is not None
     assert since.change_pct == pytest.approx(50.0)
     assert shown.since(frozenset()) is None

@@ -144,7 +144,6 @@ def the_chart_is_as_high_as_what_is_in_view(tab: Page) -> None:
 def the_chart_is_dragged_and_never_left(tab: Page) -> None:
     tab.click("[data-move=in]")
     box = tab.locator("#chart .u-over").bounding_box()
-    assert box is not None
     tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + 50)
     tab.mouse.down()
     tab.mouse.move(box["x"] + box["width"] / 4, box["y"] + 50, steps=4)

@@ -56,7 +56,6 @@ def test_the_page_is_seen_whole_and_apart(tab: Page, tmp_path: Path, name: str) 
     for how in looked_at(tab, *CLOSED):
         assert (how, tab.evaluate(GEOMETRY)) == (how, [])
     heading = tab.locator("h1").bounding_box()
-    assert heading is not None
     assert heading["y"] + heading["height"] <= PHONE[1] / 2
     assert tab.evaluate(NOW_ENDS) <= PHONE[1]
     if name in ALSO:

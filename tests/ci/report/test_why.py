@@ -100,7 +100,6 @@ def test_a_profile_of_the_head_alone_explains_nothing() -> None:
     [said] = words(found, cases)
     assert said.startswith("Why: not profiled, because only the head was profiled; kernelgate profile")
     section = explaining.section(found, cases)
-    assert section is not None
     [table] = [block for block in section.blocks if isinstance(block, Table)]
     assert (section.title, [column.title for column in table.columns]) == ("Profiler: head alone", ["metric", "head"])
     assert ("local-memory instructions (spills)",) in [row[0] for row in table.rows]
