@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats as textbook
 
+from benchmarks.verdict.noise import autoregressive
 from kernelgate.ci.judge import location, stats
+from kernelgate.ci.judge.location import inflations
 from tests.ci.records import DATA, traces
 
 Array = NDArray[np.float64]
@@ -83,3 +85,12 @@ def test_the_clocks_step_is_found_under_jitter_modes_and_outliers() -> None:
     assert location.clock_step(np.array([148.0] * 95 + [149.0, 2000.0])) == 1.0
     assert location.clock_step(rng.normal(70, 3, 300)) < 0.05
     assert location.clock_step(np.full(50, 7.0)) == 0.0
+
+
+@pytest.mark.parametrize("correlation", [0.3, 0.9])
+def test_the_inflation_is_what_theory_says(correlation: float) -> None:
+    """(1 + ρ) / (1 - ρ), less what 100 rounds do not show."""
+    rng, noise, lags = np.random.default_rng(4), autoregressive(correlation), np.arange(1, 100)
+    found = [inflations([noise(rng, 100) for _ in range(5)])[0][0] for _ in range(30)]
+    true = 1 + 2 * float(((1 - lags / 100) * correlation**lags).sum())
+    assert np.exp(np.mean(np.log(found))) == pytest.approx(true, rel=0.25)
