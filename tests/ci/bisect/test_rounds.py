@@ -135,13 +135,3 @@ def test_two_changes_are_named_both() -> None:
     assert "more than one commit changed the time" in text
     assert f"+4.99% between {1:012x} and {2:012x}" in text
     assert f"−2.85% between {4:012x} and {5:012x}" in text
-
-
-def test_the_first_round_splits_the_range_evenly_and_no_two_processes_measure_the_same() -> None:
-    search = Search(64)
-    chosen = rounds.next_processes(search)
-    assert [len(one) for one in chosen] == [rounds.LIBRARIES] * rounds.PROCESSES
-    assert all(one[0] == 0 and one[-1] == 64 for one in chosen)
-    inner = sorted(at for one in chosen for at in one[1:-1])
-    assert len(set(inner)) == len(inner)
-    assert max(np.diff([0, *inner, 64])) <= 8

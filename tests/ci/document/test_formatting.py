@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelgate.bench.record import Axes, Card, Case, CaseKey, Device
+from kernelgate.bench.record import Axes, Device
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code
 
@@ -45,22 +45,6 @@ def test_a_change_never_stands_without_its_interval(
 )
 def test_a_label_is_made_of_axes_that_are_plainly_words_and_numbers(axes: Axes, label: str | None) -> None:
     assert formatting.label(axes) == label
-
-
-def test_cases_of_several_cards_are_named_with_the_card() -> None:
-    axes: Axes = {"S": 512, "B": 32, "H": 8, "dtype": "fp16"}
-    cards = [Card(name="forward", label="Attention"), Card(name="norm")]
-    cases = [
-        Case(card=card, id=id_, axes=known) for card in ("forward", "norm") for id_, known in (("a", axes), ("b", {}))
-    ]
-    assert formatting.names(cases, cards) == {
-        CaseKey("forward", "a"): "Attention, S=512 B=32 H=8 fp16",
-        CaseKey("forward", "b"): Code("Attention/b"),
-        CaseKey("norm", "a"): "norm, S=512 B=32 H=8 fp16",
-        CaseKey("norm", "b"): Code("norm/b"),
-    }
-    assert formatting.names(cases[:1], cards)[cases[0].key] == "Attention, S=512 B=32 H=8 fp16"
-    assert formatting.names(cases[:1], cards[:1]) == {CaseKey("forward", "a"): "S=512 B=32 H=8 fp16"}
 
 
 @pytest.mark.parametrize(

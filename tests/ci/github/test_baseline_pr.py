@@ -83,15 +83,6 @@ def test_a_measurement_cut_short_or_without_a_case_is_no_baseline(desk: Desk, ru
         refresh(desk.bot, run_json, "l4", RULES, force=True)
 
 
-@pytest.mark.parametrize(("scale", "force", "offered"), [(1.2, False, True), (0.8, False, False), (1.0, True, True)])
-def test_it_is_offered_where_the_verdict_says_improved(
-    desk: Desk, run_json: Path, scale: float, force: bool, offered: bool
-) -> None:
-    record.write(scaled(measured(), scale), Path("stored.json"))
-    assert (refresh(desk.bot, run_json, "l4", RULES, force) is not None) == offered
-    assert bool(desk.github.writes()) == offered
-
-
 @pytest.mark.parametrize(
     "asked", ["GET /git/ref/.*", "POST /git/refs", "GET /contents/.*", "PUT /contents/.*", "GET /pulls", "POST /pulls"]
 )

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelgate.bench.record import Check, FuzzResult, Note, RunRecord, timed_cases
+from kernelgate.bench.record import Check, FuzzResult, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Line, Mark
 from kernelgate.ci.document.render import comment, plain_line
@@ -26,7 +26,7 @@ from kernelgate.ci.judge.case import CaseVerdict, Outcome, Status
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import reported
 from kernelgate.ci.report.gpu import GpuReport, of_record
-from tests.ci.card_examples import CARD_EXAMPLES, NORM, alone, cards_record, head_built, timed
+from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report import situations
 from tests.ci.report.situations import lost, on
 from tests.ci.report_examples import (
@@ -198,21 +198,6 @@ def test_a_record_without_a_base_is_judged_against_the_baseline() -> None:
 
 def remarks(made: Example) -> list[str]:
     return [plain_line(line) for line in made.report().remarks]
-
-
-def test_a_card_of_the_plan_that_the_head_judged_is_not_called_new() -> None:
-    own = NORM.model_copy(update={"source": "head"})
-    case = timed(own, 512, None, 5.0)
-    note = Note(code="head_alone", card="rmsnorm", text="Its call now takes eps, which the card does not give.")
-    made = cards_record((case,), own, builds=head_built(own), notes=(note,))
-    said = remarks(Example(made, judge(Outcome.INCONCLUSIVE, alone(case))))
-    assert said[1:] == ["➖ RMSNorm was judged by the card of this pull request, so nothing here can block."]
-
-
-def test_one_library_is_not_compared_with_a_baseline_in_its_place() -> None:
-    made, stored = CARD_EXAMPLES["one_library"]().record, CARD_EXAMPLES["timed_against_itself"]().record
-    said = reported(made, Policy(), "run.json", ("l4.json", stored)).report
-    assert plain_line(said.headline) == "✅ Does not block: no change: base and head compile to the same library"
 
 
 # Several GPUs: everything that one has, each line with its GPU --------------------------------------------------------

@@ -96,10 +96,3 @@ def test_what_no_verdict_may_rest_on_is_neither_newest_nor_best() -> None:
     assert series(NEW).best is None
     moved = replace(NEW, environment=1)
     assert (series(OLD, moved).best, series(OLD, moved).between(moved, OLD)) == (None, None)
-
-
-def test_the_release_stands_where_its_last_measurement_is() -> None:
-    shown = series(point("a", 1.0), point("b", 2.0), point("c", 3.0))
-    since = shown.since(frozenset({"a", "b", "unmeasured"}))
-    assert since.change_pct == pytest.approx(50.0)
-    assert shown.since(frozenset()) is None

@@ -38,17 +38,6 @@ def test_the_first_page_says_all_there_is_of_each_case(site: dict[str, str]) -> 
     assert "6.4 USD" in site["health.html"]
 
 
-def test_a_drift_is_told_as_one_on_both_pages(tmp_path: Path) -> None:
-    one = made.series()
-    drift = replace(made.change(80, "confirmed", 1.5), kind="drift", previous=made.sha(20), previous_place=20)
-    site = written(replace(made.dashboard(), series=(replace(one, changes=(drift,)),)), tmp_path)
-    ends = f"{made.sha(20)[:7]} to {made.sha(80)[:7]}"
-    for page in ("index.html", f"series/{one.id}.html"):
-        text = " ".join(Elements(site[page]).text.split())
-        assert "+1.5% slowly" in text
-        assert ends in text
-
-
 def kinds(page: Elements) -> set[str]:
     """The names of its elements and of their attributes."""
     return {word for element in page.elements for word in element.split(" ")}

@@ -132,10 +132,3 @@ def test_a_line_that_a_full_list_left_out_has_no_share_and_no_change() -> None:
     full = spots(*((line, f"{line}", 400) for line in range(1, MAX_HOT_LINES + 1)))
     found = one(moved_lines(full, spots((90, "new", 4_000))), "new")
     assert (found.base.pct, found.head.pct, found.gain_pct, found.is_sure) == (None, 40.0, 0.0, False)
-
-
-def test_the_same_text_at_several_places_is_one_line_with_all_of_them() -> None:
-    base = spots((3, "__syncthreads();", 2_000), (7, "__syncthreads();", 1_000), (1, "x", 7_000))
-    head = spots((4, "__syncthreads();", 4_000), (1, "x", 6_000))
-    found = one(moved_lines(base, head), "__syncthreads();")
-    assert (found.base.lines, found.head.lines, found.gain_pct) == ((3, 7), (4,), 10.0)
