@@ -35,8 +35,6 @@ def test_a_measurement_that_starts_by_itself_is_announced_and_no_other() -> None
     assert {"runner lost", "slower after two processes"} <= again
 
 
-# ---- the readers -----------------------------------------------------------------------------------------------------
-
 FAULTS = [
     ("one of four faster", "faster", "slower", "how much"),
     ("one of four faster", "Sure:", "Likely:", "how sure"),
@@ -56,8 +54,6 @@ def test_a_planted_fault_is_noticed(name: str, true: str, planted: str, question
     assert question not in ask(comment, one.truth)
     assert question in ask(text, one.truth)
 
-
-# ---- the page --------------------------------------------------------------------------------------------------------
 
 LINES = """
 () => Array.from(document.querySelectorAll('.phone')).map(phone => {

@@ -36,9 +36,6 @@ def test_shellcheck_finds_nothing() -> None:
     assert done.returncode == 0, done.stdout
 
 
-# A machine to be: /opt, /etc and /var lie in a folder, and what would change the real one only notes its words. -------
-
-
 @dataclass
 class Machine:
     """`root` stands in for the machine's root folder."""
@@ -92,9 +89,6 @@ class Machine:
         return [words for program, *words in self.calls if program == name]
 
 
-# job-started.sh and job-completed.sh ---------------------------------------------------------------------------------
-
-
 def hook(name: str, folder: Path, smi: str, **told: str) -> tuple[int, str]:
     """Runs a hook with a `nvidia-smi` whose body is `smi`, and the variables that the runner gives."""
     machine = Machine(folder)
@@ -133,8 +127,6 @@ def test_what_a_job_left_on_the_gpu_ends_and_its_workspace_is_emptied(tmp_path: 
     assert list(workspace.iterdir()) == []
     assert hook("job-completed.sh", tmp_path / "without", "exit 9")[0] == 0, "without a GPU or a workspace"
 
-
-# serve.sh -------------------------------------------------------------------------------------------------------------
 
 TOKEN = "github_pat_s3cret"  # noqa: S105 (made up)
 CONFIGURATION = "eyJhZ2VudElkIjoxfQ=="
@@ -397,9 +389,6 @@ def test_a_stopped_service_ends_the_job_before_it_removes_its_folder(server: Ser
     assert turn.returncode == -signal.SIGTERM
     assert (server.root / "seen").read_text("utf-8") == "there\n"
     assert not server.job.exists()
-
-
-# prepare.sh -----------------------------------------------------------------------------------------------------------
 
 
 class Bare(Machine):

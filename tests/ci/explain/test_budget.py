@@ -143,8 +143,6 @@ def test_what_a_profile_lacks_explains_nothing() -> None:
     assert sentences(budget({}, KERNEL, 10.0)) == ("the profile does not say: it holds no duration of both sides.",)
 
 
-# ---- What is to be tried against a change: about the figure that moved, and nothing else -----------------------------
-
 PROFILED = ProfiledKernel("kernel", None, (9, 0), 132, {"registers": 242.0, "blocks_by_registers": 1.0}, ())
 
 

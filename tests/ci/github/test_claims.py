@@ -29,7 +29,6 @@ def found(claim: str, *verdicts: CaseVerdict) -> Support:
         ("10% faster", faster(ONE, -6.0), Support.NOT_SUPPORTED),
         # 1.33 times as fast is 33% more speed, and 24.8% less time.
         ("33% faster", faster(ONE, -25.0), Support.SUPPORTED),
-        ("33% faster", faster(ONE, -20.0), Support.NOT_SUPPORTED),
         ("33% less time", faster(ONE, -25.0), Support.NOT_SUPPORTED),
         ("10% faster", same(ONE, 0.1), Support.CONTRADICTED),
         ("10% faster", noisy(ONE, 1.0, 8.0), Support.NOT_SUPPORTED),
@@ -53,23 +52,19 @@ def test_one_case(claim: str, verdict: CaseVerdict, finding: Support) -> None:
         ("100% faster at S=1", None),
         # What is less or more decides, not the words alone.
         ("throughput +25%", -20.0),
-        ("25% higher throughput", -20.0),
         ("throughput drops by 20%", 25.0),
         ("throughput: 20% slower", 20.0),
         ("0.9x the time", -10.0),
         ("1.25x speedup of the time", -20.0),
         ("latency increases by 20%", 20.0),
         ("reduces registers by 20%", None),
-        ("10% less memory", None),
         ("10% faster with fewer registers", -10.0),
         # Another thing that stays the same takes the claim not back.
         ("5% faster, no change in numerics", -5.0),
-        ("no regression expected; 5% faster", -5.0),
         ("no slowdown of more than 2%", 0.0),
         ("no change (1.02x)", 0.0),
         # Two times, and ranges.
         ("reduces latency from 50us to 45us", -10.0),
-        ("S=512: 50 µs → 45 µs", -10.0),
         ("45.0 ms -> 50.0 ms", 11.11),
         ("50us to 45us, then 45us to 40us", None),
         ("50 µs -> 0.045 ms", None),

@@ -104,9 +104,6 @@ def test_the_health_page_counts_false_alarms_and_detections(index_at: Database) 
     assert sum("does not measure" in str(row) for row in rows.values()) == 1
 
 
-# The measurement ------------------------------------------------------------------------------------------------------
-
-
 def process(number: int, more: float = 0.02) -> RunRecord:
     """As `once` leaves it, of a machine with these effects."""
     rng = np.random.default_rng(number)

@@ -93,9 +93,6 @@ def test_the_rules_are_what_a_verdict_depends_on() -> None:
     assert judging.rules_of(Policy(measure=Measure(skip_labels=()))) == judging.rules_of(Policy())
 
 
-# ---- what the judge is told: from the index, before the record was made, and of these cases alone --------------------
-
-
 KEY = CaseKey("norm", "one")
 PLACE = ("NVIDIA H200", KEY)
 LATER = "2026-09-01T00:00:00Z"

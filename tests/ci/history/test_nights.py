@@ -154,9 +154,6 @@ def test_without_a_pinned_commit_a_step_is_suspected_by_times_alone(index_at: Da
     assert nights.oldest_first(made)[0].pinned is False
 
 
-# ---- which commits made it: confirmed ones alone, searched for where several come into question ----------------------
-
-
 BACK = 18
 NOTHING = KnownCulprits(schema="kernelgate.culprits/1", culprits=())
 
@@ -311,8 +308,6 @@ def test_a_drift_is_told_as_one_and_not_searched(index_at: Database) -> None:
     [one] = told(index_at).culprits
     assert (one.kind, one.commits) == ("drift", suspected.place - suspected.previous_place - 4)
 
-
-# ---- Which comparisons a night is to make, as commands and for a workflow's run, within what is left of the night ----
 
 POLICY = Policy()
 ONE = WantedPair(CaseName("", "attention", "M=512", "H200"), "aaaaaaa", "bbbbbbb", 1.0, 5, process_seconds=10.0)

@@ -105,9 +105,6 @@ def test_the_logs_that_are_kept_are_read() -> None:
     assert advice.summary_line(table) == said
 
 
-# ---- in a session: reports of one H200 that were kept, put where gates and tries do ----------------------------------
-
-
 PROFILED = (*made.passed(0.4), made.gate("profile", 5, bottleneck="bank_conflicts"))
 KEPT = (*PROFILED, made.tried(1, -30, 20, action="swizzle"), made.decided(1, True, 21))
 

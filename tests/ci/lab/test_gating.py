@@ -95,9 +95,6 @@ def test_the_interval_of_a_speed_up_holds_the_truth_in_19_of_20(cases: int) -> N
     assert figures(rng, 1, cases).keys() == {"speedup"}, "of a single process there is none"
 
 
-# ---- tries -----------------------------------------------------------------------------------------------------------
-
-
 H200 = Environment(device=Device(name="NVIDIA H200", compute_capability="9.0", driver="570"))
 
 
@@ -141,9 +138,6 @@ def test_a_base_that_does_not_compile_is_told_before_anything_is_timed(
     said = "the last kept state cannot be measured against, so nothing was timed: commit b: toy.cu:3: expected a ;"
     with pytest.raises(KernelgateError, match=re.escape(said)):
         trying.measure(tmp_path, made.opened(), made.tried(1, -5, base="b" * 40), tmp_path)
-
-
-# ---- how a command is watched ----------------------------------------------------------------------------------------
 
 
 WATCH = Watch("try 1", report_s=0.2, silent_s=60.0, total_s=60.0)

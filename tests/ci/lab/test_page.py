@@ -56,8 +56,6 @@ def test_the_page_is_written_and_one_form_must_be_named(
         assert "give one of -o FILE" in ends_with(64, "session", "page", *words).err
 
 
-# ---- served ----------------------------------------------------------------------------------------------------------
-
 FIXED = {"/": (write.HTML, lambda: "page"), "/state.json": (write.JSON, lambda: "{}")}
 LOCAL = ((b"host", b"127.0.0.1:8756"),)
 

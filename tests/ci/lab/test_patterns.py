@@ -86,9 +86,6 @@ def test_the_verb_says_why_and_what_to_run(
     ends_with(64, "patterns", "--session", "../x")
 
 
-# ---- each check fires on a case made for it, and stays silent on its harmless twin -----------------------------------
-
-
 OPENED = Opened(name="s", objective="faster")
 RECORD = record.read(Path(__file__).parents[2] / "data/cards/swiglu_slower.json")
 

@@ -120,9 +120,6 @@ def test_a_budget_is_of_the_server_and_of_each_session() -> None:
         budget.limit_s("a")
 
 
-# ---- the server ------------------------------------------------------------------------------------------------------
-
-
 Answer = TypeVar("Answer")
 MARK = f"300.{os.getpid()}"
 """In the command lines of both processes of DRAWN_OUT, and of no other."""

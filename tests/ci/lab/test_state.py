@@ -94,9 +94,6 @@ def test_a_try_is_blind_only_where_a_profile_could_have_been_made() -> None:
     assert state(made.gate("profile", 5, skipped="no ncu"), *tried, gpu="NVIDIA H200").figures.blind == 0
 
 
-# ---- sessions beside each other --------------------------------------------------------------------------------------
-
-
 def row(minutes: float, **fields: object) -> SessionSummary:
     uses = (PatternUse(pattern="profile-before-optimise", how="violated"),)
     closed = Closed(at=made.clock(minutes), why="done", said="so")

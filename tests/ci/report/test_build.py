@@ -193,14 +193,8 @@ def test_a_record_without_a_base_is_judged_against_the_baseline() -> None:
     assert len(said.checks) == 1
 
 
-# Cards ----------------------------------------------------------------------------------------------------------------
-
-
 def remarks(made: Example) -> list[str]:
     return [plain_line(line) for line in made.report().remarks]
-
-
-# Several GPUs: everything that one has, each line with its GPU --------------------------------------------------------
 
 
 def together(*parts: GpuReport) -> str:

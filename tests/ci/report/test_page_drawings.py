@@ -93,9 +93,6 @@ def test_27_cases_with_the_longest_of_samples_stay_small() -> None:
     assert len(page.encode()) <= LIMIT
 
 
-# Lines that gained samples -------------------------------------------------------------------------------------------
-
-
 def spots(*lines: tuple[int, str, int], samples: int = 10_000) -> HotSpots:
     listed = tuple(HotLine(file="a.cu", line=line, text=text, samples=count) for line, text, count in lines)
     return HotSpots(samples=samples, lines=listed)
