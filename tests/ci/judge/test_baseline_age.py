@@ -11,7 +11,6 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, Environment, Run, RunRecord
-from kernelgate.ci.commands.cli import run
 from kernelgate.ci.github.baseline_pr import as_baseline
 from kernelgate.ci.judge.case import Direction, Status
 from kernelgate.ci.judge.prior import NO_HISTORY, History
@@ -19,6 +18,7 @@ from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.baseline import age_of
 from tests import runs
+from tests.called import EndsWith
 from tests.runs import process, run_record
 
 L4 = Path(__file__).parents[3] / ".ci" / "baseline_s512.json"
@@ -99,24 +99,11 @@ def test_a_baseline_of_a_wrong_clock_has_no_age(made: str, age: str) -> None:
     assert age_of(Run(created_at="2026-08-09T03:00:00Z"), Run(created_at=made)) == age
 
 
-@pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    made = {
-        "baseline": STEADY,
-        "same": measured({"one": 100.0}),
-        "slower": measured({"one": 130.0}, OTHER),
-        "near": measured({L4_CASE: 1.08 * L4_MEDIAN}, L4_MACHINE),
-    }
-    for name, content in made.items():
-        record.write(content, tmp_path / f"{name}.json")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_another_machine_comes_before_the_verdict(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    del files
-    assert run(["compare", "slower.json", "--baseline", "baseline.json"]) == 1
-    text = " ".join(capsys.readouterr().out.split())
+def test_another_machine_comes_before_the_verdict(tmp_path: Path, ends_with: EndsWith) -> None:
+    slower, baseline = tmp_path / "slower.json", tmp_path / "baseline.json"
+    record.write(measured({"one": 130.0}, OTHER), slower)
+    record.write(STEADY, baseline)
+    text = " ".join(ends_with(1, "compare", slower, "--baseline", baseline).out.split())
     assert text.startswith(
         "⚠ the baseline was measured otherwise (driver 580.1 then, 600.1 now; torch 2.11.0 then, 2.13.0 now; clocks"
     )

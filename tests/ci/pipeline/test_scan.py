@@ -119,18 +119,17 @@ def surveyed(together: list[bool]) -> Survey:
     return survey(cast(Workbench, bench), Budget(3600.0))
 
 
-@pytest.mark.parametrize("together", [[True] * 4, [False] * 4])
-def test_neighbours_of_every_process_are_compared_also_where_libraries_take_turns(together: list[bool]) -> None:
+@pytest.mark.parametrize(("together", "reads"), [([True] * 4, 4), ([False] * 4, 4), ([True, False, False, False], 3)])
+def test_neighbours_of_every_process_are_compared_also_where_libraries_take_turns(
+    together: list[bool], reads: int
+) -> None:
+    """Two windows, each in two processes; what was measured together is forgotten once libraries take turns."""
     found = surveyed(together)
-    assert len(found.reads) == 4, "two windows, each in two processes"
+    assert len(found.reads) == reads
     for before in range(9):
         change, error = found.difference(before, before + 1) or (0.0, 0.0)
         assert change == pytest.approx(math.log(1.01), abs=1e-3)
         assert error > 0
-
-
-def test_what_was_measured_together_is_forgotten_once_libraries_take_turns() -> None:
-    assert len(surveyed([True, False, False, False]).reads) == 3
 
 
 def test_the_page_says_what_was_found_in_this_repositorys_own_history() -> None:

@@ -21,12 +21,10 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_without_a_card_only_cards_are_watched() -> None:
+def test_without_a_card_only_cards_are_watched_and_a_card_that_is_wrong_is_one() -> None:
     rules = trusted_rules.rules(None)
     assert (rules.measure.paths, rules.template.kernel_paths) == ((".ci/kernels/",), (".ci/kernels/",))
-
-
-def test_a_card_that_is_wrong_is_one() -> None:
+    assert skipped(None, (), rules.measure) == NO_CARD, "nor is a change too large to list measured"
     folder = Path(".ci/kernels")
     folder.mkdir(parents=True)
     (folder / "norm.py").write_text("KERNEL = 1\n", "utf-8")
@@ -60,7 +58,3 @@ def test_a_pull_request_is_measured_where_it_brings_a_card(desk: Desk, files: li
     assert said.startswith("❔ Does not block: not measured: the default branch describes no kernel yet: a card")
     assert "/kernelgate bench" not in check["output"]["summary"], "it is refused"
     assert "`kernelgate cards` checks it" in check["output"]["summary"]
-
-
-def test_a_change_too_large_to_list_is_not_measured_without_a_card() -> None:
-    assert skipped(None, (), trusted_rules.rules(None).measure) == NO_CARD
