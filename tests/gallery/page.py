@@ -9,10 +9,8 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
-import cmarkgfm
-from cmarkgfm.cmark import Options
-
 from kernelgate.bench.core import files
+from tests.demo.page import rendered
 from tests.gallery.asks import ASKED, Amount, Answers, ask
 from tests.gallery.situations import Situation, situations
 
@@ -46,7 +44,7 @@ def html() -> str:
 
 
 def _shown(one: Situation, text: str, wrong: dict[str, str]) -> str:
-    comment = cmarkgfm.github_flavored_markdown_to_html(text, Options.CMARK_OPT_UNSAFE)
+    comment = rendered(text)
     answers = "".join(
         f"<dt>{question}<dd>{escape(answer)}"
         + (f' <span class="wrong">✗ {escape(wrong[question])}</span>' if question in wrong else " ✓")
