@@ -19,16 +19,11 @@ SETUP = """\
 import glob, os, torch
 from setuptools import setup
 from torch.utils.cpp_extension import CppExtension, CUDAExtension
-
 os.system("touch OWNED")
 this_dir = os.path.dirname(os.path.abspath(__file__))
 cc_flag = ["-gencode", "arch=compute_90,code=sm_90"]
-
-
 def with_threads(flags):
     return flags + ["--threads", "4"]
-
-
 extension = CppExtension
 extra = {"cxx": ["-O3", "-DFAST"]}
 sources = [os.path.join("csrc", "norms.cpp")]
@@ -45,15 +40,11 @@ setup(name="norms", ext_modules=[built])
 """
 PYBIND = """\
 #include <torch/extension.h>
-
 // PYBIND11_MODULE(commented, m) { m.def("commented", &commented); }
 void norm_fwd(const at::Tensor& x, const c10::optional<at::Tensor>& bias, at::Tensor& out, double eps,
               bool fast = true) {}
-
 std::vector<at::Tensor> norm_bwd(const at::Tensor &x, const at::Tensor &dout, at::Tensor &dx) { return {}; }
-
 int64_t version() { return 3; }
-
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("norm_fwd", &norm_fwd, "Forward");
   m.def("norm_bwd", &norm_bwd);
@@ -121,44 +112,28 @@ TRITON = """\
 import torch
 import triton
 import triton.language as tl
-
 raise RuntimeError("nobody runs this")
-
-
 @triton.jit
 def helper(x):
     return x
-
-
 @triton.jit
 def _swiglu_kernel(a, b, c, n, BLOCK: tl.constexpr):
     tl.store(c, helper(tl.load(a)))
-
-
 def _loop(a):
     pass
-
-
 _loop = triton.jit(_loop)
-
-
 def swiglu_forward(a, b, scale, eps=1e-6):
     c = torch.empty_like(a)
     _swiglu_kernel[(a.shape[0],)](a, b, c, c.numel(), BLOCK=1024)
     return b.view(-1), c
-
-
 def no_kernel(a):
     return a.shape
-
-
 class SwiGLU(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: torch.Tensor, bias: torch.Tensor | None = None):
         kernel = _loop if bias is None else _swiglu_kernel
         kernel[(1,)](x)
         return x
-
     @staticmethod
     def backward(ctx, dy):
         _loop[(1,)](dy)
@@ -166,13 +141,10 @@ class SwiGLU(torch.autograd.Function):
 OPERATOR = """\
 import triton
 from tritonbench.utils.triton_op import BenchmarkOperator, register_benchmark
-
-
 class Operator(BenchmarkOperator):
     @register_benchmark(baseline=True)
     def plain(self, x):
         return lambda: x
-
     @register_benchmark()
     def fast_softmax(self, x):
         return lambda: x
@@ -185,12 +157,8 @@ benchmarks:
 """
 REFERENCE = """\
 import torch
-
-
 def generate_input(num_rows, size, seed):
     return torch.rand(num_rows, size), torch.rand(size)
-
-
 def ref_kernel(data):
     x, weight = data
     return x * weight
@@ -333,23 +301,17 @@ def test_what_launches_a_triton_kernel(init: Any, tmp_path: Path) -> None:
 
 
 GIVEN = """import triton
-
 @triton.jit
 def add_kernel(x, out):
     pass
-
 def _launch(kernel, x, out):
     kernel[(1,)](x, out)
-
 def add(x, out):
     _launch(add_kernel, x, out)
-
 def compiled():
     return add_kernel.warmup(grid=(1,))
-
 def no_kernel(functions, x):
     return functions, len(x.add_kernel())
-
 class Model:
     def forward(self, x):
         return self.layers[0](x)
@@ -360,9 +322,9 @@ def test_what_is_given_a_kernel_and_what_only_compiles_one_is_named(init: Any) -
     _, said = init({"given.py": GIVEN})
     assert not said["kernels"]
     assert said["skipped"] == [
-        "given.py:8: _launch: it launches kernel, which it is given: name a function that gives it one",
-        "given.py:11: add: it hands add_kernel to _launch(), which is not followed",
-        "given.py:14: compiled: what add_kernel.warmup() compiles and who launches that is not followed",
+        "given.py:6: _launch: it launches kernel, which it is given: name a function that gives it one",
+        "given.py:8: add: it hands add_kernel to _launch(), which is not followed",
+        "given.py:10: compiled: what add_kernel.warmup() compiles and who launches that is not followed",
     ]
 
 
@@ -373,7 +335,7 @@ def test_operators_of_tritonbench_and_tasks_of_kernelbot(init: Any, tmp_path: Pa
     written = card(tmp_path, "scale")
     assert written.count("dict(numrows=64, size=1024") == 1, "an axis has letters and digits, and two cases differ"
     assert "ops.custom_kernel((x, weight,))" in written.replace("weight))", "weight,))")
-    assert "problems/scale/reference.py:8" in written
+    assert "problems/scale/reference.py:4" in written
 
 
 @pytest.mark.parametrize(
@@ -428,7 +390,7 @@ def test_check_says_what_is_out_of_date_and_writes_nothing(init: Any, tmp_path: 
     code, said = init(None, "--check")
     assert code == 1
     stale = "\n".join(said["out_of_date"])
-    assert "csrc/norms.cpp:13: norm_bwd (PYBIND11_MODULE) has no card: kernelgate init norm_bwd" in stale
+    assert "csrc/norms.cpp:9: norm_bwd (PYBIND11_MODULE) has no card: kernelgate init norm_bwd" in stale
     assert ".github/workflows/profile.yml is missing" in stale
     assert ".github/workflows/report.yml:19: differs" in stale
     assert "there is no csrc/norms_kernel.cu any more" in stale
