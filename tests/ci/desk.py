@@ -34,12 +34,10 @@ class Desk:
 
     @property
     def replies(self) -> list[str]:
-        """The bot's own comments."""
         own = [one for one in self.github.comments.values() if one["user"]["login"] == self.github.login]
         return [one["body"] for one in own]
 
     def told(self, payload: object) -> None:
-        """GitHub sends this event."""
         path = self.summary_file.with_name("event.json")
         path.write_text(json.dumps(payload), encoding="utf-8")
         self.bot.step.environment["GITHUB_EVENT_PATH"] = str(path)  # type: ignore[index]

@@ -461,7 +461,6 @@ FAILURES: dict[str, Failure] = {
 
 
 def failure_reported(failure: Failure, run: Run = COMMITS) -> BuiltReport:
-    """The report where nothing could be measured."""
     return of_part(of_failure("", failure, run), Policy())
 
 

@@ -36,7 +36,6 @@ DASHBOARD = ("comparisons", "cards", "pairs")
 
 @cache
 def texts() -> Mapping[str, str]:
-    """The comments by their files' names."""
     rules = policy.load(ROOT / ".ci" / "kernelgate.toml")
     found = {}
     for name, kept in RECORDS.items():

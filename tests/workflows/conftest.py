@@ -9,6 +9,5 @@ from tests.workflows.language import Language
 
 @pytest.fixture(scope="session")
 def language() -> Iterator[Language]:
-    """GitHub's parser and evaluator."""
     with Language() as running:
         yield running

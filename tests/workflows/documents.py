@@ -54,7 +54,6 @@ def steps(content: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def texts(value: Any) -> Iterator[str]:
-    """Every text inside a piece of YAML."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):

@@ -58,13 +58,11 @@ class Repository:
         return self.git("rev-parse", "HEAD")
 
     def change(self, branch: str, change: Change) -> str:
-        """A commit on a branch of the clone."""
         self.git("checkout", "--quiet", branch)
         change(self.tree)
         return self.commit("Change")
 
     def change_main(self, change: Change) -> None:
-        """A commit on the default branch."""
         self.main = self.change("main", change)
         self.git("push", "--quiet", "origin", "main")
 

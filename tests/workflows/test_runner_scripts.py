@@ -73,7 +73,6 @@ class Machine:
         return subprocess.Popen([script, *words], env=variables, text=True, start_new_session=True, **pipes)
 
     def run(self, script: Path, *words: str, **told: str) -> tuple[int, str]:
-        """Exit code and output."""
         with self.start(script, *words, **told) as turn:
             said, _ = turn.communicate(timeout=60)
         return turn.returncode, said
@@ -181,7 +180,6 @@ class Server(Machine):
         self.runner.chmod(0o755)
 
     def serve(self, **told: str) -> tuple[int, str]:
-        """One turn."""
         return self.run(self.script, **CONFIGURED | {"CREDENTIALS_DIRECTORY": str(self.token.parent)} | told)
 
 

@@ -33,7 +33,6 @@ def test_changed_lines_of_a_patch(patch: str, lines: list[tuple[int, int]]) -> N
 def notes(
     record: RunRecord, verdict: RecordVerdict | None, blocked_by: BlockCode | None, path: str = "csrc/k.cu"
 ) -> list[Annotation]:
-    """What stands beside the patch of one file."""
     blockers = (Blocker(blocked_by, "l4", "k"),) if blocked_by else ()
     decision = Decision("failure" if blockers else "neutral", blockers=blockers)
     posting = Posting(Report(("News",), ()), decision, (GpuReport(GpuEvidence("l4"), record, verdict),))

@@ -98,7 +98,6 @@ def test_a_claim_is_about_every_case_that_it_names(claim: str, finding: Support)
 
 
 def about(claim: str, *cases: Case, cards: tuple[Card, ...] = ()) -> set[str]:
-    """The cases that a claim names, as CARD/ID."""
     [read], _ = read_claims(claim)
     return {f"{key.card}/{key.id}" for key in cases_of(read, RunRecord(cases=cases, cards=cards)).cases}
 

@@ -103,7 +103,6 @@ def test_a_pair_of_which_a_commit_does_not_compile_leaves_a_record_of_nothing(
 
 
 def measured_run(desk: Desk, pull: Pull, **facts: Any) -> Json:
-    """A run that left a record."""
     run = desk.github.add_run(pull, **facts)
     for job in ("build / build", "measure (l4) / measure"):
         desk.github.add_job(run, job, "success")

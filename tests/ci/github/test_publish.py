@@ -256,7 +256,6 @@ def test_a_verdict_on_an_older_commit_does_not_outlive_it(desk: Desk, tmp_path: 
 
 
 def measured_run(desk: Desk, tmp_path: Path, example: str, claim: str = "none", **pull: Any) -> None:
-    """A run that measured, with its jobs, posted."""
     post(desk.bot, measured(desk, tmp_path, l4(example), claim, "measure (l4) / measure", **pull), POLICY)
 
 

@@ -28,7 +28,6 @@ def empty_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def where(empty_sqlite: Path, tmp_path: Path) -> Path:
-    """The file of an empty index."""
     return Path(shutil.copy(empty_sqlite, tmp_path / "index.sqlite"))
 
 

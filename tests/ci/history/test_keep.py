@@ -68,7 +68,6 @@ def test_what_is_not_there_is_said_with_what_is(index_at: Database) -> None:
 
 
 def filled(archive: Archive) -> dict[str, list[str]]:
-    """Two records and an event."""
     for day in (1, 2):
         keep.add_record(archive, as_file(a_record(day=day)), "run.json")
     keep.add_event(archive, EVENT)

@@ -49,7 +49,6 @@ def eight(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def every(eight: Path, archive: Archive) -> list[str]:
-    """The archive holds them, by their names."""
     shutil.copytree(eight, archive.store.root)
     keep.rebuild(archive, pytest.fail)
     return list(store.names(archive.store, "records"))

@@ -195,7 +195,6 @@ STORE = INDEX.parent
 
 @pytest.fixture
 def three(checkout: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """A repository whose history has three records."""
     for day in (1, 2, 3, 4):
         record.write(a_record(day=day), Path(f"{day}.json"))
     assert answered(capsys, ["add", "1.json", "2.json", "3.json"])["added"] == 3

@@ -32,7 +32,6 @@ SAME = 1e-12
 
 
 def figure(verdict: CaseVerdict, key: str) -> Any:
-    """What the file has under this key."""
     if key == "findings":
         return [finding.code for finding in verdict.findings]
     if key == "per_process":
@@ -69,7 +68,6 @@ def assert_same(now: dict[str, Any], kept: dict[str, Any]) -> None:
 
 
 def written(kept: dict[str, Any]) -> str:
-    """The file with what is judged today."""
     made = {"traces": map(trace_now, kept["traces"]), "records": map(record_now, kept["records"])}
     parts = (f'  "{name}": [\n' + ",\n".join(f"    {json.dumps(one)}" for one in part) for name, part in made.items())
     return "{\n" + "\n  ],\n".join(parts) + "\n  ]\n}\n"

@@ -54,7 +54,6 @@ QUIET = KnownSpread(spread_pct=0.03, noise_pct=0.01, df=8, comparisons=8, last_s
 
 
 def made(changes_pct: Sequence[float]) -> RunRecord:
-    """A record whose processes change by so much."""
     rng = np.random.default_rng(3)
     base, _ = noise(rng, processes=len(changes_pct), spread=0.001)
     changes = [(1 + pct / 100) * np.exp(rng.normal(0, 2e-5, len(base[0]))) for pct in changes_pct]

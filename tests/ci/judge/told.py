@@ -14,7 +14,6 @@ from kernelgate.ci.policy.policy import Policy
 
 
 def only(record: RunRecord, rules: Policy | None = None) -> CaseVerdict:
-    """The verdict on the record's one case."""
     verdict = judge(record, rules or Policy())
     assert verdict.refused is None, verdict.refused
     (one,) = verdict.cases

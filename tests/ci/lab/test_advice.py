@@ -144,7 +144,6 @@ def put(source: Path, found: Session, name: str) -> Path:
 
 
 def gated(root: Path, *events: Event) -> Session:
-    """A session whose profile gate left a report."""
     found = session(root, *(events or PROFILED))
     put(NSIGHT / "bank_conflicts.ncu-rep", found, "profile/toy.n4.head.ncu-rep")
     return found

@@ -28,7 +28,6 @@ READS = 'import json,sys; open("started", "a").write("x"); print(json.dumps({"wo
 
 
 def client(asked: Told) -> Told:
-    """What tests/workflows/client.mjs makes of it."""
     command = node.command()
     assert command, "Node is missing; `make test` brings it"
     words = [*command, "client.mjs", json.dumps(asked)]

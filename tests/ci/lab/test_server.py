@@ -156,7 +156,6 @@ async def called(client: Client, name: str, /, **given: Any) -> Said:
 
 
 def call(made: AgentsServer, name: str, /, **given: Any) -> Said:
-    """One call of a client."""
     return talk(made, lambda client: called(client, name, **given))
 
 

@@ -74,6 +74,5 @@ def test_a_session_from_its_beginning_to_its_report(clone: Path, capsys: pytest.
 
 
 def said(capsys: pytest.CaptureFixture[str], code: int, wanted: int) -> str:
-    """What an error said."""
     assert code == wanted
     return capsys.readouterr().err

@@ -75,7 +75,6 @@ RANGES: dict[str, tuple[float, float]] = {
 
 
 def refused(text: str) -> str:
-    """Why a policy is not taken; empty where it is."""
     try:
         policy.parse(text, "the file")
     except KernelgateError as error:

@@ -35,7 +35,6 @@ FIGURES = (
 
 
 def no_numbers(page: str) -> list[str]:
-    """Coordinates that are none."""
     return re.findall(r' (?:d|x|y|x1|x2|y1|y2|cx|cy|width|height)="[^"]*(?:nan|inf|e[+-])[^"]*"', page)
 
 
