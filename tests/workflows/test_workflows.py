@@ -34,11 +34,7 @@ def test_github_reads_each(language: Language) -> None:
 
 
 Check = Callable[[Workflow], Iterator[str]]
-CHECKS: dict[str, Check] = {
-    "secrets": faults.secrets,
-    "caches": faults.caches,
-    "no verbs": faults.no_verbs,
-}
+CHECKS: dict[str, Check] = {"secrets": faults.secrets, "caches": faults.caches, "no verbs": faults.no_verbs}
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -153,19 +149,8 @@ def test_only_measure_and_bisect_run_on_a_gpu_and_measure_never_compiles() -> No
     jobs = WORKFLOWS["measure"].jobs
     ran = [step["run"] for step in jobs["measure"]["steps"] if "run" in step]
     verbs = [run.removeprefix("kernelgate ").removeprefix("step ").split()[0] for run in ran]
-    assert verbs == [
-        "admit",
-        "index",
-        "measured",
-        "doctor",
-        "canary",
-        "fuzz",
-        "bench",
-        "resources",
-        "sanitize",
-        "sanitize",
-        "profile",
-    ]
+    asked = "admit index measured doctor canary fuzz bench resources sanitize sanitize profile"
+    assert verbs == asked.split()
     assert jobs["resume"]["steps"] is jobs["measure"]["steps"]
     assert jobs["merge"]["runs-on"] in hosted
 

@@ -22,10 +22,7 @@ def test_an_output_cannot_bring_another(tmp_path: Path, value: str) -> None:
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["x\n::stop-commands::t", "x ##[error]y", "a\u2028::error::b"],
-)
+@pytest.mark.parametrize("text", ["x\n::stop-commands::t", "x ##[error]y", "a\u2028::error::b"])
 def test_the_log_gives_no_commands(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     step = Step({"GITHUB_ACTIONS": "true", "GITHUB_TOKEN": "s3cret"})
     step.log(f"{text} s3cret")

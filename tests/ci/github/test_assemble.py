@@ -25,11 +25,7 @@ PLAN = Expected(label="l4", target="8.9", cases=WHOLE.cases, checks=("fuzz",), p
 
 
 def posting(
-    tmp_path: Path,
-    made: RunRecord,
-    plan: ExpectedByLabel,
-    event: str = "pull_request",
-    pull: SeenPull | None = None,
+    tmp_path: Path, made: RunRecord, plan: ExpectedByLabel, event: str = "pull_request", pull: SeenPull | None = None
 ) -> Posting:
     run = record.Run(repository="o/r", head_sha=HEAD_SHA, base_sha=BASE_SHA, run_id=1, run_attempt=1, event=event)
     info = RunInfo(run=run, run_url="https://github.com/o/r/actions/runs/1", conclusion="success", pull=pull)

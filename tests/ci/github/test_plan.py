@@ -95,10 +95,7 @@ def test_a_draft_is_measured_once_it_is_ready(desk: Desk, drafts: str, draft: bo
 def test_everything_is_handed_on(desk: Desk) -> None:
     desk.github.merge_bases[BASE, HEAD] = "c" * 40
     planned(desk, opened(desk, "csrc/k.cu"), TWO)
-    assert json.loads(desk.outputs["gpus"]) == [
-        {"label": "l4", "shards": 1},
-        {"label": "h100", "shards": 2},
-    ]
+    assert json.loads(desk.outputs["gpus"]) == [{"label": "l4", "shards": 1}, {"label": "h100", "shards": 2}]
     assert desk.outputs["targets"] == "8.9;9.0"
     assert desk.outputs["base_sha"] == "c" * 40
     assert (desk.outputs["head_sha"], desk.outputs["pull_request"]) == (HEAD, "1")

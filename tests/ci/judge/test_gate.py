@@ -235,8 +235,7 @@ REPLANNED = "the cards of the default branch changed between plan and report, so
 
 
 @pytest.mark.parametrize(
-    ("planned_by", "asked_by", "again"),
-    [("a", "b", True), ("a", "a", False), (None, "b", False), ("a", None, False)],
+    ("planned_by", "asked_by", "again"), [("a", "b", True), ("a", "a", False), (None, "b", False), ("a", None, False)]
 )
 def test_a_record_that_other_cards_planned_is_measured_again_and_not_refused(
     planned_by: str | None, asked_by: str | None, again: bool

@@ -150,10 +150,7 @@ def test_a_release_that_cannot_be_read_or_is_of_another_gpu_says_nothing(tmp_pat
 
 @pytest.mark.parametrize(
     ("driver", "made", "why"),
-    [
-        ("580.1", "2026-10-30", ()),
-        ("600.1", "2026-10-31", ("of another driver", "91 days old, more than 90")),
-    ],
+    [("580.1", "2026-10-30", ()), ("600.1", "2026-10-31", ("of another driver", "91 days old, more than 90"))],
 )
 def test_a_baseline_of_another_driver_or_an_old_one_is_stale(driver: str, made: str, why: tuple[str, ...]) -> None:
     held = stored(1, {"one": 0})

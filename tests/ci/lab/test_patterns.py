@@ -212,9 +212,7 @@ CASES: dict[str, list[tuple[Seen, Seen, str]]] = {
         (session(WRONG_TRY), session(tried(failed="build")), "try 1"),
         (session(WRONG_TRY), session(WRONG_TRY, REVERT), "try 1"),
     ],
-    "timed_unchecked": [
-        (timed(lambda _: {"errors": {}}, checks=()), of_record(checks=()), "neither fuzz"),
-    ],
+    "timed_unchecked": [(timed(lambda _: {"errors": {}}, checks=()), of_record(checks=()), "neither fuzz")],
     "several_variables": [
         # code belongs to the one thing that is varied
         (session(tried(variables=("tile", "threads"))), session(tried(variables=("tile", "code"))), "tile, threads")
@@ -249,7 +247,7 @@ CASES: dict[str, list[tuple[Seen, Seen, str]]] = {
             session(failing("undefined reference to `void f<float>(int)'")),
             session(gate("environment", False, "torch: undefined symbol: _ZN3c101fIfEEv"), BUILT),
             "f<float>",
-        ),
+        )
     ],
     "types_mixed": [
         (session(failing("cannot convert c10::Half to half")), session(failing("expected a ;")), "c10::Half")
@@ -271,9 +269,7 @@ CASES: dict[str, list[tuple[Seen, Seen, str]]] = {
         (session(tried(silent_s=120.0)), session(tried(silent_s=119.0)), "try 1 printed nothing"),
         (session(but(BUILT, silent_s=150.0)), session(failing("silent", silent_s=90.0)), "printed nothing for 150 s"),
     ],
-    "foreign_target": [
-        (built_for("sm_89"), built_for("sm_89", "sm_90a"), "compiled for sm_89, measured on sm_90"),
-    ],
+    "foreign_target": [(built_for("sm_89"), built_for("sm_89", "sm_90a"), "compiled for sm_89, measured on sm_90")],
 }
 
 

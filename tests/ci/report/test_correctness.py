@@ -146,11 +146,7 @@ def test_a_head_that_crashes_or_hangs_while_it_is_timed_is_named_so(bad: Calls, 
 
 
 @pytest.mark.parametrize(
-    ("both", "bad", "what"),
-    [
-        (True, Calls(compared=200, failed=1), "is wrong"),
-        (False, HUNG, "hangs"),
-    ],
+    ("both", "bad", "what"), [(True, Calls(compared=200, failed=1), "is wrong"), (False, HUNG, "hangs")]
 )
 def test_a_base_that_is_wrong_is_said_where_a_reader_looks_first(both: bool, bad: Calls, what: str) -> None:
     rng = np.random.default_rng(1)
