@@ -77,6 +77,12 @@ def test_what_gained_stands_first_with_both_sides() -> None:
     assert "17.5% MIO queue full S2R R17, SR_TID.X collection.cu:9" in words
 
 
+def test_what_a_record_says_of_lines_is_text() -> None:
+    page = write(situation("hostile samples"), Gates())
+    assert "<b " not in page
+    assert "\u202e" not in page
+
+
 @pytest.mark.slow
 def test_27_cases_with_the_longest_of_samples_stay_small() -> None:
     measured = record.read(DATA / "timing" / "all_cases_slower.json")
