@@ -151,3 +151,12 @@ def test_a_shallow_clone_needs_both_commits_and_nothing_else(
     assert "compile to the same library" in ends_with(2, "try", "HEAD~1", "HEAD", "--cards", cards).out
     said = ends_with(3, "try", first, "HEAD", "--cards", cards).err
     assert f"is a shallow clone without '{first}': run `git fetch --unshallow`" in said
+
+
+@pytest.mark.slow
+def test_the_other_commands_take_the_cards_of_a_folder_too(clone: Path, cards: str, ends_with: EndsWith) -> None:
+    assert f"scale (Scale), {cards}/scale.py" in ends_with(0, "cards", "--list", "--cards", cards).out
+    ends_with(0, "build", "--ref", "HEAD~3", "--cards", cards)
+    ends_with(1, "fuzz", "--ref", "HEAD~1", "--cards", cards)
+    broken = git(clone, "rev-parse", "HEAD")
+    assert broken[:9] in ends_with(0, "bisect", "--build", "HEAD~3", "HEAD", "--cards", cards).out
