@@ -85,6 +85,15 @@ def test_what_cannot_be_tried_is_stepped_over_and_named() -> None:
     assert (said["found"], said["failed"], said["runs"], said["inside"]) == ("found", 20, 20, None)
 
 
+def test_commits_that_touch_nothing_are_neither_tried_nor_named() -> None:
+    trials = FakeTrials(failing(9, 4), unchanged=frozenset({1, 2, 3, 5, 6, 8}), libraries={4: "x", 7: "x"})
+    assert searched(trials).culprits == (trials.shas[4],)
+    assert set(trials.asked) <= {0, 4}
+    found = searched(FakeTrials(failing(5, 2), unchanged=frozenset(range(1, 5))))
+    assert (found.exit_code, found.culprits) == (3, ())
+    assert "no commit touches what the kernel is built from" in answers.text(found)
+
+
 def test_ends_that_say_nothing() -> None:
     assert searched(FakeTrials([0.0] * 5)).exit_code == 2
     for trials, why in (

@@ -17,7 +17,7 @@ from kernelgate.bench.record import Timing
 from kernelgate.ci.document import render
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.pipeline.scan import Budget, Survey, halving, survey
+from kernelgate.ci.pipeline.scan import Budget, Survey, halving, survey, windows
 from kernelgate.ci.policy import policy
 from kernelgate.ci.report import scan as reported
 from kernelgate.ci.report.scan import ScanAnswer, ScannedCase, ScannedChange, ScannedLevel
@@ -92,6 +92,7 @@ def test_wherever_building_stops_what_was_built_is_spread_evenly() -> None:
     assert order[:3] == [32, 0, 16]
     for stop in (5, 9, 17):
         assert max(after - before for before, after in pairwise(sorted(order[:stop]))) <= 32 // (stop - 1)
+    assert list(windows([1], 8)) == [], "one commit has no neighbour"
 
 
 def surveyed(together: list[bool]) -> Survey:
