@@ -88,6 +88,15 @@ def test_where_nobody_knows_which_is_odd_none_is(index_at: Database, monkeypatch
     assert local.beside_siblings(gpu("GPU-a").device) == ()
 
 
+def test_doctor_ends_with_1_for_it(index_at: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet(index_at)
+    monkeypatch.setenv("KERNELGATE_HISTORY_DATABASE", index_at.name)
+    for uuid, code in (("GPU-odd", 1), ("GPU-a", 0)):
+        device = gpu(uuid).device
+        monkeypatch.setattr(local, "examine", lambda *_, siblings, device=device, **__: tuple(siblings(device)))
+        assert cli.run(["doctor", "--gpu"]) == code
+
+
 def test_the_health_page_counts_false_alarms_and_detections(index_at: Database) -> None:
     fleet(index_at)
     night(index_at, 6, "GPU-a", 903.0, "regressed")
