@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from statistics import geometric_mean
 
-from kernelgate.bench.record import Check, CheckFinding, FaultKind, FuzzResult, RunRecord
+from kernelgate.bench.record import CaseKey, Check, CheckFinding, FaultKind, FuzzResult, RunRecord
 from kernelgate.bench.record.rates import percentile
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
@@ -35,10 +35,16 @@ def headline(record: RunRecord, where: Line = ()) -> Line:
     failed = fuzz_failures(record)
     if failed:
         wrong_cards, named = {card for card, _ in failed}, titles(record)
-        total = sum(len(check.results) for check in correctness.checks(record, "fuzz") if check.card in wrong_cards)
-        of = f" of {named[failed[0][0]]}" if len(wrong_cards) == 1 and named.get(failed[0][0]) else ""
-        common = _shared(record, failed)
-        said = f"{_did(result.kind for _, result in failed)} {len(failed)} of {counted(total, 'fuzz case')}{of}"
+        every = [
+            one for check in correctness.checks(record, "fuzz") if check.card in wrong_cards for one in check.results
+        ]
+        of, common = "", None
+        if len(wrong_cards) == 1:  # what its failing cases share, and none that passed
+            of = f" of {named[failed[0][0]]}" if named.get(failed[0][0]) else ""
+            common = shared(
+                [one.axes for one in every if one.fails], [one.axes for one in every if one.passed and not one.kind]
+            )
+        said = f"{_did(result.kind for _, result in failed)} {len(failed)} of {counted(len(every), 'fuzz case')}{of}"
         return (said, *where, f", all with {common}" if common else "")
     wrong = wrong_outputs(record)
     if wrong:
@@ -62,19 +68,6 @@ def titles(record: RunRecord) -> dict[str, str]:
     """What to call the cards of the record, where there are several."""
     fuzzed = (check.card for check in correctness.checks(record, "fuzz"))
     return formatting.titles_of((*(case.card for case in record.cases), *fuzzed), record.cards)
-
-
-def argument(record: RunRecord, card: str, id_: str) -> str:
-    """How a command names a case: CARD/ID where the record has several cards."""
-    return f"{card}/{id_}" if card and titles(record) else id_
-
-
-def _shared(record: RunRecord, failed: Sequence[tuple[str, FuzzResult]]) -> str | None:
-    """What the failing cases of one card share, and none that passed."""
-    if len({card for card, _ in failed}) > 1:
-        return None
-    every = [one for check in correctness.checks(record, "fuzz") if check.card == failed[0][0] for one in check.results]
-    return shared([one.axes for one in every if one.fails], [one.axes for one in every if one.passed and not one.kind])
 
 
 def _smallest(failed: Sequence[tuple[str, FuzzResult]]) -> tuple[str, FuzzResult] | None:
@@ -149,8 +142,9 @@ def line(record: RunRecord, fuzz: Check | None, beside_wrong: bool = False) -> L
     if fuzz is None:
         return (Mark.UNKNOWN, f" correctness: {formatting.NOT_MEASURED}")
     reason = sentence(fuzz.reason) if fuzz.reason else ""
+    why: Line = (", ", reason) if reason else ()
     if fuzz.status == "skipped":
-        return (Mark.UNKNOWN, " correctness: not checked", *((", ", reason) if reason else ()))
+        return (Mark.UNKNOWN, " correctness: not checked", *why)
     passed, ran, asked = sum(result.passed for result in fuzz.results), len(fuzz.results), fuzz.asked or 0
     total = counted(ran, "fuzz case")
     if fuzz.status == "failed":
@@ -161,7 +155,6 @@ def line(record: RunRecord, fuzz: Check | None, beside_wrong: bool = False) -> L
     if not ran:
         return (Mark.UNKNOWN, " correctness: no fuzz case ran", *untried)
     if asked > ran:
-        why: Line = (", ", reason) if reason else ()
         return (Mark.UNKNOWN, f" correctness: only {ran} of {counted(asked, 'fuzz case')} ran", *why)
     if beside_wrong:
         return (Mark.NONE, f" {passed} of {total} passed")
@@ -215,7 +208,7 @@ def failures(record: RunRecord) -> Iterator[Section]:
 
 def _repeat(record: RunRecord, card: str, result: FuzzResult) -> str:
     """Runs a fuzz case again, or a smaller one that fails like it; a command in a record could be anybody's."""
-    id_ = argument(record, card, result.smallest or result.id)
+    id_ = cards.called(record, CaseKey(card, result.smallest or result.id))
     return shell("kernelgate", "fuzz", "--seed", str(result.seed), "--case", id_, *same_here(record.run, "--ref"))
 
 

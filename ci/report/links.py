@@ -35,9 +35,9 @@ TRY = "try"
 """The event of a record of `kernelgate try`."""
 
 
-def base_option(run: Run) -> tuple[str, ...]:
+def base_option(run: Run, digits: int = 12) -> tuple[str, ...]:
     """What names the base in a command; nothing where it is no commit."""
-    return ("--base", run.base_sha[:12]) if run.base_sha and formatting.is_commit(run.base_sha) else ()
+    return ("--base", run.base_sha[:digits]) if run.base_sha and formatting.is_commit(run.base_sha) else ()
 
 
 def same_here(run: Run, head: str, python: bool = True) -> tuple[str, ...]:

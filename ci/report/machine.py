@@ -26,7 +26,7 @@ from kernelgate.ci.judge.correctness import CHECKED
 from kernelgate.ci.judge.witness import VERIFIED_IN_PROCESS
 from kernelgate.ci.policy.policy import Costs
 from kernelgate.ci.report import costs, remarks
-from kernelgate.ci.report.correctness import MAX_COMMAND, argument
+from kernelgate.ci.report.correctness import MAX_COMMAND
 from kernelgate.ci.report.gpu import JudgedCase
 from kernelgate.ci.report.links import base_option, same_here, whole_again
 
@@ -197,7 +197,7 @@ def commands(record: RunRecord, cases: Sequence[JudgedCase]) -> Section:
         return Section("Run it yourself", (Verbatim((profile_command(record, record.profile[0].key),)),), worth=80)
     lines: list[str] = []
     if record.cases and len(record.run.pythons) < 2:
-        worst = argument(record, cases[0].case.card, cases[0].case.id) if cases else ""
+        worst = cards.called(record, cases[0].case.key) if cases else ""
         bench = _on_case(["bench", *base_option(record.run), *same_here(record.run, "--head")], worst)
         lines += [f"{bench} -o run.json", "kernelgate compare run.json"]
     if record.fuzz and record.fuzz.seed is not None:
@@ -211,7 +211,7 @@ def profile_command(record: RunRecord, key: CaseKey, *more: str) -> str:
     alone = all(one.side == "head" for one in record.profile)
     base = base_option(record.run) or (("--alone",) if alone else ())
     words = ["profile", *more, *base, *same_here(record.run, "--head")]
-    return _on_case(words, argument(record, key.card, key.id))
+    return _on_case(words, cards.called(record, key))
 
 
 def _on_case(words: Sequence[str], case: str) -> str:

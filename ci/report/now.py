@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kernelgate.bench.record import RunRecord
+from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece, Report, Strong
@@ -15,7 +15,7 @@ from kernelgate.ci.judge.correctness import wrong_outputs
 from kernelgate.ci.judge.gate import BlockCode, Decision, Fault
 from kernelgate.ci.report import correctness, headline, links
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
-from kernelgate.ci.report.links import Links, as_here, docs, same_here, whole_again
+from kernelgate.ci.report.links import Links, as_here, base_option, docs, same_here, whole_again
 
 NOW = Strong("Now:")
 SHOWS_THE_ERROR = " shows the error, which the run left no note of, and needs no GPU; fix that."
@@ -116,7 +116,7 @@ def _repeat(gpu: GpuReport, places: Links) -> Line:
         compares = " compares every output with the oracle on your machine"
         return (NOW, " ", Code("kernelgate fuzz"), compares, *looked, ".")
     # What fuzzing does not see: it calls a few times, and timing many times.
-    timed = _again(gpu, [correctness.argument(record, key.card, key.id) for key in wrong], links.NO_LINKS)
+    timed = _again(gpu, [*wrong], links.NO_LINKS)
     passed = record.fuzz is not None and record.fuzz.status == "passed"
     hint = "; fuzzing had passed, so look for what one call leaves to the next" if passed else ""
     where: Line = (", in ", *look) if look and passed else looked
@@ -134,8 +134,8 @@ def _regression(gpu: GpuReport, decision: Decision, places: Links) -> Line:
     ]
     if places.on_github:
         first = next((one.case for one in decision.regressions if one.gpu == gpu.label and not one.accepted), None)
-        case = next((one for one in gpu.cases if one.case.key == first), None)
-        line += [" ", Code(f"/kernelgate accept {_argument(gpu, case) or 'all'} because it is intended")]
+        which = cards.called(gpu.record, first) if first and first.id else "all"
+        line += [" ", Code(f"/kernelgate accept {which} because it is intended")]
     return tuple(line)
 
 
@@ -173,9 +173,9 @@ def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
         fault: Line = (NOW, f" nothing of your change to mend there: {headline.base_is(spoilt)}; ")
         if not undecided:
             return (*fault, "compare with another base, which is right.")
-        return (*fault, *_again(gpu, [_argument(gpu, one) for one in undecided], places), " measures the others again.")
+        return (*fault, *_again(gpu, [one.case.key for one in undecided], places), " measures the others again.")
     if undecided:
-        again = _again(gpu, [_argument(gpu, one) for one in undecided], places)
+        again = _again(gpu, [one.case.key for one in undecided], places)
         if len(spoilt) == len(undecided):  # the head may be why, where they share a process
             return (NOW, f" {headline.base_is(spoilt)}: repair it; ", *again, " measures it again.")
         if any(one.status is Status.LIKELY_SLOWER for one in undecided):
@@ -203,18 +203,14 @@ def _tries_again(undecided: Sequence[JudgedCase], record: RunRecord) -> Line:
     return (" tries again.",)
 
 
-def _argument(gpu: GpuReport, one: JudgedCase | None) -> str:
-    return correctness.argument(gpu.record, one.case.card, one.case.id) if one else ""
-
-
-def _again(gpu: GpuReport, cases: Sequence[str], places: Links) -> Line:
+def _again(gpu: GpuReport, cases: Sequence[CaseKey], places: Links) -> Line:
     """The command that measures these cases, or all of them, again: on the pull request, else on this machine."""
-    named = tuple(cases) if 0 < len(cases) <= MAX_CASES and all(cases) else ()
+    named = [cards.called(gpu.record, key) for key in cases] if len(cases) <= MAX_CASES else []
     if places.on_github:
         return (Code(" ".join(("/kernelgate bench", *named))),)
     if len(gpu.run.pythons) > 1:
         return (Code(whole_again(gpu.run), most=correctness.MAX_COMMAND),)
-    base = ("--base", gpu.run.base_sha[:7]) if gpu.run.base_sha else ()
     of_cases = (word for case in named for word in ("--case", case))
-    words = shell("kernelgate", "bench", *base, *same_here(gpu.run, "--head"), *of_cases, "-o", "run.json")
+    sides = (*base_option(gpu.run, 7), *same_here(gpu.run, "--head"))
+    words = shell("kernelgate", "bench", *sides, *of_cases, "-o", "run.json")
     return (Code(words, most=correctness.MAX_COMMAND),)

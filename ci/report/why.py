@@ -38,9 +38,8 @@ from kernelgate.ci.explain.recommend import Recommendation, against_change
 from kernelgate.ci.judge import cards, static
 from kernelgate.ci.judge.case import RecordVerdict, Status
 from kernelgate.ci.policy.policy import Static
-from kernelgate.ci.report.correctness import argument
 from kernelgate.ci.report.gpu import JudgedCase
-from kernelgate.ci.report.links import same_here
+from kernelgate.ci.report.links import base_option, same_here
 
 MAX_NAME = 60
 MIN_STRENGTH = 0.1
@@ -130,9 +129,8 @@ def _not_profiled(record: RunRecord, news: Sequence[JudgedCase], of_head: bool) 
         lacks = formatting.sentence(noted[0].text.partition(": ")[2] or noted[0].text)
     elif not record.profile:
         lacks = "the run made no profile"
-    words = ["--base", record.run.base_sha[:7]] if record.run.base_sha else []
-    words += same_here(record.run, "--head")
-    words += ["--case", argument(record, news[0].case.card, news[0].case.id)] if news else []
+    words = [*base_option(record.run, 7), *same_here(record.run, "--head")]
+    words += ["--case", cards.called(record, news[0].case.key)] if news else []
     return (f": not profiled, because {lacks}; ", Code(shell("kernelgate", "profile", *words), most=500), " shows it.")
 
 
