@@ -73,7 +73,13 @@ def _outcome(record: RunRecord, verdicts: Sequence[AccuracyVerdict], rules: Accu
     worst, cases = verdicts[0], {one.key for one in verdicts}
     alike = {one.key for one in verdicts if one.standing is worst.standing}
     certain = "certain" if len(cases) == 1 else f"certain in {len(alike)} of {len(cases)} cases"
-    where = _where(record, worst, len(cases) > 1)
+    # " in S=512 B=32, peaked inputs", as far as it needs to be said.
+    measured = worst.measured
+    where: Line = (" in ", formatting.names(record.cases, record.cards)[worst.key]) if len(cases) > 1 else ()
+    if measured.output != "out":
+        where = (*where, ", " if where else " in ", "output ", Code(measured.output))
+    if measured.distribution != TIMED:
+        where = (*where, ", " if where else " on ", Code(measured.distribution), " inputs")
     match worst.standing:
         case Standing.LESS:
             mark = Mark.SLOWER if rules.action == "fail" else Mark.SLIGHT
@@ -95,17 +101,6 @@ def _outcome(record: RunRecord, verdicts: Sequence[AccuracyVerdict], rules: Accu
             most = max(kept, key=lambda one: abs(one.errors(ErrorMeasure.MEAN)[1] - one.errors(ErrorMeasure.MEAN)[0]))
             return (Mark.PASSED, f" accuracy: as before ({_change(most)}, where it changed most)")
     return (Mark.PASSED, " accuracy: every output is bit-identical to the base's")
-
-
-def _where(record: RunRecord, worst: AccuracyVerdict, several: bool) -> Line:
-    """ " in S=512 B=32, peaked inputs", as far as it needs to be said."""
-    names = formatting.names(record.cases, record.cards)
-    measured, case = worst.measured, (" in ", names[worst.key]) if several else ()
-    output: Line = () if measured.output == "out" else (", " if case else " in ", "output ", Code(measured.output))
-    inputs: Line = ()
-    if measured.distribution != TIMED:
-        inputs = (", " if case or output else " on ", Code(measured.distribution), " inputs")
-    return (*case, *output, *inputs)
 
 
 def _change(one: AccuracyVerdict) -> str:
@@ -158,11 +153,8 @@ def memory_section(record: RunRecord, cases: Sequence[JudgedCase], gates: Gates)
     if not known:
         return None
     beside = formatting.reference(record.cards)
-    rows = []
-    for one in cases:
-        of_case = known.get(one.case.key)
-        sides = (of_case.base, of_case.head, of_case.reference) if of_case else (None, None, None)
-        rows.append((one.name, *map(_range, sides), _times(of_case) if of_case else formatting.MISSING))
+    each = ((one.name, known.get(one.case.key) or CaseMemory(one.case.key, None, None, None)) for one in cases)
+    rows = ((name, *map(_range, (one.base, one.head, one.reference)), _times(one)) for name, one in each)
     acts = {"ignore": "blocks nothing", "warn": "is said, and blocks nothing", "fail": "blocks"}
     note: Line = (
         "The most that one call holds beside its inputs: its outputs, and what it takes from torch's allocator. What a "
@@ -191,7 +183,6 @@ def far_below_reference(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:
     if gpu.is_wrong or not below:
         return ()
     (worst, ratio), others = below[0], len(below) - 1
-    name = formatting.reference(gpu.record.cards)
-    case = formatting.names(gpu.record.cases, gpu.record.cards).get(worst.key, Code(worst.id))
+    name, cases = formatting.reference(gpu.record.cards), formatting.names(gpu.record.cases, gpu.record.cards)
     beside = f" and {formatting.counted(others, 'more case')} below {gates.reference_min:g}×" if others else ""
-    return ((Mark.SLIGHT, f" {ratio:.2g}× of {name} in ", case, beside),)
+    return ((Mark.SLIGHT, f" {ratio:.2g}× of {name} in ", cases[worst.key], beside),)

@@ -10,6 +10,7 @@ the interval.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from kernelgate.bench import record as records
@@ -17,7 +18,7 @@ from kernelgate.bench.core.errors import RecordError
 from kernelgate.bench.record import CaseKey, Run, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.document.model import Bullets, Code, Line, Link, Mark, Section, Strong
+from kernelgate.ci.document.model import Bullets, Code, Line, Link, Mark, Piece, Section, Strong
 from kernelgate.ci.judge import baseline_age, ratchet, sentences
 from kernelgate.ci.judge.case import CERTAIN, Direction, RecordVerdict
 from kernelgate.ci.judge.prior import History
@@ -70,17 +71,17 @@ def stale(record: RunRecord, stored: Baseline) -> tuple[str, ...]:
     """Why it says little of today, in words."""
     if stored.verdict.refused is not None:
         return ()
-    other = [one.name for one in baseline_age.changed(record.environment, stored.environment)]
+    other = " and ".join(one.name for one in baseline_age.changed(record.environment, stored.environment))
     limit, days = baseline_age.STALE_DAYS, stored.age_days
-    why = [f"of another {' and '.join(other)}"] if other else []
-    return (*why, *([f"{days} days old, more than {limit}"] if days is not None and days > limit else ()))
+    old = f"{days} days old, more than {limit}" if days is not None and days > limit else ""
+    return tuple(filter(None, (other and f"of another {other}", old)))
 
 
 def section(record: RunRecord, stored: Baseline, beside: Sequence[Yardstick] = ()) -> Section:
     """Everything about it, folded; its title says whether it is worth opening."""
     differs = baseline_age.changed(record.environment, stored.environment)
     facts: list[Line] = [
-        (Code(stored.verdict.against), ", ", age_of(record.run, stored.run), ", of ", _commit(stored.run)),
+        (Code(stored.verdict.against), ", ", age_of(record.run, stored.run), ", of ", _commit(stored)),
         *((f"{one.name}: ", Code(one.was), " then, ", Code(one.now), " now") for one in differs),
     ]
     old = stale(record, stored)
@@ -94,21 +95,15 @@ def section(record: RunRecord, stored: Baseline, beside: Sequence[Yardstick] = (
     if old:
         why = f"stale, since it is {' and '.join(old)}: "
         facts.insert(0, (why, Code(RENEW), " offers a new one, with its evidence"))
-    facts += [(one.since, ": ", _commit(one.held.run), ", ", one.held.verdict.reason) for one in beside]
-    return Section(f"Stored baseline{' (stale)' if old else ''}: {_gist(stored)}", (Bullets(tuple(facts)),), worth=35)
-
-
-def _gist(stored: Baseline) -> str:
-    if stored.verdict.refused is not None:
-        return "not comparable"
-    if shows(stored):
-        return "what it shows"
+    facts += [(one.since, ": ", _commit(one.held), ", ", one.held.verdict.reason) for one in beside]
     seen = [case.minimum_detectable_pct for case in stored.verdict.cases if case.minimum_detectable_pct is not None]
-    return f"shows nothing: {sentences.unseen(min(seen))}" if seen else "shows nothing"
+    gist = f"shows nothing: {sentences.unseen(min(seen))}" if seen else "shows nothing"
+    gist = "not comparable" if stored.verdict.refused is not None else "what it shows" if shows(stored) else gist
+    return Section(f"Stored baseline{' (stale)' if old else ''}: {gist}", (Bullets(tuple(facts)),), worth=35)
 
 
-def _commit(run: Run) -> Code | str:
-    return Code(run.head_sha[:7]) if run.head_sha and formatting.is_commit(run.head_sha) else "an unnamed commit"
+def _commit(stored: Baseline) -> Piece:
+    return formatting.commit(stored.run.head_sha, "an unnamed commit")
 
 
 def age_of(now: Run, then: Run) -> str:
@@ -134,30 +129,27 @@ def yardsticks_beside(measured: RunRecord, beside: Path, policy: Policy, known: 
     yardsticks = []
     for kind in ("release", "best"):
         path = Path(ratchet.beside(str(beside), kind))
-        try:
+        with suppress(RecordError):
             held = records.read(path) if path.exists() else None
-        except RecordError:
-            continue
-        if held is not None and is_of(held, measured):
-            of_file = against(measured, held, path.name, policy, known)
-            tag = held.summary.release if held.summary else None
-            release = f"since release {visible(tag, NAME_WIDTH)}" if tag else "since the last release"
-            yardsticks.append(Yardstick(release if kind == "release" else "since the best ever", of_file))
+            if held is not None and is_of(held, measured):
+                of_file = against(measured, held, path.name, policy, known)
+                tag = held.summary.release if held.summary else None
+                release = f"since release {visible(tag, NAME_WIDTH)}" if tag else "since the last release"
+                yardsticks.append(Yardstick(release if kind == "release" else "since the best ever", of_file))
     return tuple(yardsticks)
 
 
 def yardstick_lines(measured: RunRecord, every: Sequence[Yardstick]) -> Iterator[Line]:
     """What is certainly slower than each."""
     for one in every:
-        if (slower := _slower(measured, one.held.verdict)) is not None:
+        if slower := _slower(measured, one.held.verdict):
             yield (Mark.SLIGHT, f" {one.since}, {_age_and_machine(measured, one.held)}: ", *slower, RESTS_ON)
 
 
-def _slower(measured: RunRecord, verdict: RecordVerdict) -> Line | None:
+def _slower(measured: RunRecord, verdict: RecordVerdict) -> Line:
     """Over all cases where that is certain, else in the worst case."""
     means = [mean for mean in verdict.means if mean.direction is Direction.SLOWER]
-    if means:
-        worst = max(means, key=lambda mean: mean.change_pct)
+    if worst := max(means, key=lambda mean: mean.change_pct, default=None):
         cases = formatting.counted(worst.cases, "case")
         words = formatting.over(worst.change_pct, worst.interval_pct, worst.direction.value, cases)
         return (words,) if len(verdict.means) == 1 else (f"{visible(worst.card, NAME_WIDTH)} ", words)
@@ -167,7 +159,7 @@ def _slower(measured: RunRecord, verdict: RecordVerdict) -> Line | None:
         if case.case.direction is Direction.SLOWER and case.case.believed and not case.case.status.is_faster
     ]
     if not slower:
-        return None
+        return ()
     first = max(slower, key=lambda case: case.case.change_pct or 0.0)
     size, interval = formatting.amount(first.case.change_pct, first.case.interval_pct)
     more = f", and {len(slower) - 1} more" if len(slower) > 1 else ""
@@ -177,15 +169,13 @@ def _slower(measured: RunRecord, verdict: RecordVerdict) -> Line | None:
 # How a case moved on the default branch before this pull request ------------------------------------------------------
 
 BLOCKS = "▁▂▃▅▇"
-LEAST = 2
-"""One time has not moved."""
 
 
 def nights_lines(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:
     """ "▁▁▁▂▇ S=512 fp16 took 321.4 → 337.1 µs in the last 20 measurements …": of the case that moved most, if any."""
-    worst = next(iter(gpu.cases), None)
+    worst = next((one for one in gpu.cases[:1] if one.status.is_news), None)
     known = gpu.nights.get(worst.case.key) if worst else None
-    if worst is None or known is None or not worst.status.is_news or len(known.times_us) < LEAST:
+    if worst is None or known is None or len(known.times_us) < 2:  # one time has not moved
         return ()
     days = f", {known.first_day} to {known.last_day}" if known.first_day and known.last_day else ""
     number = formatting.counted(len(known.times_us), "measurement")

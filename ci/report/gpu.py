@@ -11,7 +11,7 @@ from kernelgate.bench.record import CaseKey, Environment, Run, RunRecord
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.model import Line, Piece
 from kernelgate.ci.judge import completeness, correctness, gate
-from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict, Status, worst_first
+from kernelgate.ci.judge.case import CaseVerdict, Outcome, RecordVerdict, Status, worst_first
 from kernelgate.ci.judge.gate import Fault, GpuEvidence
 from kernelgate.ci.policy.policy import Policy
 
@@ -128,6 +128,10 @@ class GpuReport:
     def cases(self) -> tuple[JudgedCase, ...]:
         """The worst first; none where a result is wrong, which leaves nothing to say of speed."""
         return judged(self.record, self.verdict) if self.verdict and not self.is_wrong else ()
+
+    @property
+    def outcome(self) -> Outcome | None:
+        return self.verdict.verdict if self.verdict else None
 
     @property
     def run(self) -> Run:

@@ -75,7 +75,7 @@ def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge:
         mark, text = Mark.BLOCKED, (*_causes(gpus, decision, worst.label), beside, *uncapped(words.text))
     elif is_incomplete(worst, decision):
         mark, text = Mark.UNKNOWN, ("incomplete, since ", *decision.open[0], "; so far ", *uncapped(words.text))
-    elif decision.accepted and not decision.blocks and not worst.is_wrong and _is_regressed(worst):
+    elif decision.accepted and not decision.blocks and not worst.is_wrong and worst.outcome is Outcome.REGRESSED:
         mark, text = Mark.SLIGHT, ("accepted: ", *uncapped(words.text))
     missing = [piece for gpu in lost for piece in (", ", Code(gpu.label))][1:]
     return with_consequence(mark, (*text, *(("; ", *missing, " missing") if missing else ())), decision)
@@ -143,8 +143,12 @@ def _agreeing(words: Words, decision: Decision) -> tuple[Mark, Line]:
 
 def _says_itself(blocker: Blocker, gpu: GpuReport, words: Words) -> bool:
     """Whether what blocks is itself the verdict, which the GPU's own words name."""
-    of_verdict = blocker.code in (BlockCode.WRONG_OUTPUT, BlockCode.DOES_NOT_COMPILE, BlockCode.SLOWER)
-    return of_verdict and words.mark.tone == "bad" and gpu.is_wrong == (blocker.code is BlockCode.WRONG_OUTPUT)
+    verdicts = (BlockCode.WRONG_OUTPUT, BlockCode.DOES_NOT_COMPILE, BlockCode.SLOWER)
+    return (
+        blocker.code in verdicts
+        and words.mark.tone == "bad"
+        and gpu.is_wrong == (blocker.code is BlockCode.WRONG_OUTPUT)
+    )
 
 
 def _causes(gpus: Sequence[GpuReport], decision: Decision, beside: str | None = None) -> Line:
@@ -204,10 +208,6 @@ _RANKS = {Fault.OUTPUT: 0, Fault.BUILD: 1, Fault.DISPUTED: 3, Fault.RUNNER: 7, F
 _PLACES = {Status.LIKELY_SLOWER: 3, Status.SLOWER: 3, Status.UNDECIDED: 5, Status.ALONE: 5}
 
 
-def _is_regressed(gpu: GpuReport) -> bool:
-    return gpu.verdict is not None and gpu.verdict.verdict is Outcome.REGRESSED
-
-
 def _rank(gpu: GpuReport) -> tuple[float, Status, float]:
     """Wrong results, then what does not compile, what is slower, what is undecided, what was not measured at all."""
     if gpu.is_wrong:
@@ -215,12 +215,9 @@ def _rank(gpu: GpuReport) -> tuple[float, Status, float]:
     if gpu.failure is not None:
         return (_RANKS[gpu.failure.fault], Status.UNDECIDED, 0.0)
     if not gpu.cases:
-        same = gpu.verdict is not None and gpu.verdict.verdict is Outcome.EQUIVALENT
-        return (6, Status.UNCHANGED, 0.0) if same else (5, Status.UNDECIDED, 0.0)
+        return (6, Status.UNCHANGED, 0.0) if gpu.outcome is Outcome.EQUIVALENT else (5, Status.UNDECIDED, 0.0)
     status, change = severity(gpu.cases[0].case)
-    if _is_regressed(gpu):
-        return (2, status, change)
-    return (_PLACES.get(status, 6), status, change)
+    return (2 if gpu.outcome is Outcome.REGRESSED else _PLACES.get(status, 6), status, change)
 
 
 # What one GPU says ----------------------------------------------------------------------------------------------------
@@ -236,7 +233,7 @@ def of_gpu(gpu: GpuReport, gates: Gates, several: bool = False) -> Words:
     # Such as " on the L4" or " on AMD EPYC, CPU kernel".
     device = gpu.record.environment.device
     where = label or (*formatting.device(device), *((", CPU kernel",) if formatting.on_cpu(device) else ()))
-    if gpu.verdict is not None and gpu.verdict.verdict is Outcome.INCONCLUSIVE:
+    if gpu.outcome is Outcome.INCONCLUSIVE:
         where = (*where, *(f" ({note.text})" for note in gpu.record.notes if note.code == "load"))
     if gpu.verdict is None:
         return _untimed(gpu.record, where)
@@ -248,11 +245,11 @@ def of_gpu(gpu: GpuReport, gates: Gates, several: bool = False) -> Words:
 
 def _failed(failure: Failure, where: Line) -> Words:
     message = formatting.sentence(failure.message)
-    target: Line = (" for ", Code(failure.target)) if failure.target else ()
     match failure.fault:
         case Fault.BUILD if failure.of_card:
             return Words(Mark.BUILD, ("Unusable card", *where))
         case Fault.BUILD:
+            target: Line = (" for ", Code(failure.target)) if failure.target else ()
             return Words(Mark.BUILD, ("Does not compile", *target, *where))
         case Fault.OUTPUT:
             return Words(Mark.WRONG, ("Wrong result", *where))
@@ -395,7 +392,11 @@ def is_alone(cases: Sequence[JudgedCase]) -> bool:
 def why_undecided(undecided: Sequence[JudgedCase], stored: bool = False) -> str:
     """The reason that most of the undecided cases share; what could be seen is said where how sure it is stands."""
     if jumping := next((one.case.speeds for one in undecided if one.case.speeds), ()):
-        return two_speeds(jumping)
+        # Such as "head has two speeds, 152.8 and 165.1 µs".
+        two = [one for one in sorted(jumping, key=lambda one: one.side != "head") if len(one.us) > 1]
+        us = [formatting.durations(*one.us) for one in two]
+        words = (f"{low.rpartition(' ')[0]} and {high}" for low, high in us)
+        return "; ".join(f"{one.side} has two speeds, {said}" for one, said in zip(two, words, strict=True))
     if all(map(base_wrong, undecided)):
         return f"{base_is(undecided)} there, and nothing can be compared with it"
     undecided = [one for one in undecided if not base_wrong(one)]  # the others are named by themselves
@@ -411,16 +412,6 @@ def why_undecided(undecided: Sequence[JudgedCase], stored: bool = False) -> str:
     if len(shared) == 1:
         return message
     return f"{message}; {'1 other case is' if len(shared) == 2 else f'{len(shared) - 1} other cases are'} alike"
-
-
-def two_speeds(speeds: Sequence[Speeds]) -> str:
-    """ "head has two speeds, 152.8 and 165.1 µs"."""
-    words = []
-    for one in sorted(speeds, key=lambda one: one.side != "head"):
-        if len(one.us) > 1:
-            low, high = formatting.durations(*one.us)
-            words.append(f"{one.side} has two speeds, {low.rpartition(' ')[0]} and {high}")
-    return "; ".join(words)
 
 
 def _group(cases: Sequence[JudgedCase], which: Status) -> list[JudgedCase]:

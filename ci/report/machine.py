@@ -3,9 +3,10 @@ the builds, and the commands that repeat it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kernelgate.bench.record import CaseKey, Note, RunRecord, Telemetry, TimedProcess, Timing, timed_cases
+from kernelgate.bench.record import CaseKey, Note, RunRecord, Telemetry, Timing, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.model import (
@@ -33,6 +34,8 @@ from kernelgate.ci.report.links import base_option, same_here, whole_again
 # The device, and what was not as usual --------------------------------------------------------------------------------
 
 TELEMETRY = ("case", "#process", "role", "#SM clock", "#memory clock", "#hottest", "#power", "throttled by")
+NOTHING_READ = Telemetry()
+"""Of a CPU."""
 
 
 def conditions(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
@@ -45,8 +48,8 @@ def conditions(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None
         if finding.code != cards.HEAD_ALONE
     )
     names = formatting.names(record.cases, record.cards)
-    rows = [
-        _telemetry_row(names[case.key], number, process)
+    read = [
+        (names[case.key], number, process.role, process.telemetry or NOTHING_READ)
         for case in timed_cases(record)
         for number, process in enumerate(case.processes, start=1)
     ]
@@ -55,24 +58,18 @@ def conditions(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None
     if notes := how_measured(record):
         blocks += [Paragraph(("How it was measured:",)), Bullets(notes)]
         title += ", notes"
-    if any(_was_read(process.telemetry) for case in timed_cases(record) for process in case.processes):
-        blocks.append(table(TELEMETRY, rows))
-    elif rows:
+    if any(seen != NOTHING_READ for *_, seen in read):
+        blocks.append(table(TELEMETRY, (_telemetry_row(*one) for one in read)))
+    elif read:
         blocks.append(Paragraph((f"Clocks, temperature and power: {formatting.NOT_MEASURED}.",)))
     title += f", warnings ({len(warnings)})" if warnings else ""
     return Section(title, tuple(blocks), worth=30) if blocks else None
 
 
-def _telemetry_row(name: Piece, number: int, process: TimedProcess) -> tuple[Piece, ...]:
-    seen = process.telemetry or Telemetry()
-    throttled = ", ".join(seen.throttle_reasons) or ("nothing" if _was_read(seen) else formatting.MISSING)
+def _telemetry_row(name: Piece, number: int, role: str, seen: Telemetry) -> tuple[Piece, ...]:
+    throttled = ", ".join(seen.throttle_reasons) or (formatting.MISSING if seen == NOTHING_READ else "nothing")
     units = ((seen.sm_mhz, "MHz"), (seen.memory_mhz, "MHz"), (seen.temperature_c, "°C"), (seen.power_w, "W"))
-    return (name, str(number), process.role, *(_with_unit(*one) for one in units), throttled)
-
-
-def _was_read(telemetry: Telemetry | None) -> bool:
-    """Whether a device said anything: a CPU has telemetry without readings."""
-    return telemetry is not None and telemetry != Telemetry()
+    return (name, str(number), role, *(_with_unit(*one) for one in units), throttled)
 
 
 FEWER_INPUTS = "fewer_inputs"
@@ -86,19 +83,20 @@ MAX_ALIKE = 3
 def how_measured(record: RunRecord) -> tuple[Line, ...]:
     """A line for each thing that was not as usual: what several notes or the timings say in words of its own; every
     other note as it is, of many with one code the first, and how many there are."""
-    own = {FEWER_INPUTS: _repeated(record), VERIFIED_IN_PROCESS: _in_process(record), PAUSED: _paused(record)}
+    own = {FEWER_INPUTS: _repeated(record)}
+    for note in cards.notes(record, VERIFIED_IN_PROCESS)[:1]:
+        where = "Outputs were compared in the measured process, where the measured code can reach"
+        own[note.code] = f"{where}: {formatting.sentence(note.text)}."
+    own[PAUSED] = _paused(record)
     spoken = remarks.said(record)
     rest = [note for note in record.notes if note not in spoken and not own.get(note.code)]
-    alike: dict[str, list[Note]] = {}
-    for note in rest:
-        alike.setdefault(note.code, []).append(note)
     lines: list[Line] = [(text,) for text in own.values() if text]
+    alike, first = Counter(note.code for note in rest), {note.code: note for note in reversed(rest)}
     for note in rest:
-        many = alike[note.code]
-        if note.code == OF_ITS_OWN or len(many) <= MAX_ALIKE:
+        if note.code == OF_ITS_OWN or alike[note.code] <= MAX_ALIKE:
             lines.append((note.text,))
-        elif note is many[0]:
-            lines.append((f"{note.text} (and {len(many) - 1} more such notes in the record)",))
+        elif note is first[note.code]:
+            lines.append((f"{note.text} (and {alike[note.code] - 1} more such notes in the record)",))
     return tuple(lines)
 
 
@@ -109,14 +107,6 @@ def _repeated(record: RunRecord) -> str:
         return ""
     share = f"{repeated:,} of {made:,} calls" if made >= repeated else f"{repeated:,} calls"
     return f"{share} read inputs that an earlier call had read: there, a kept result would have been right."
-
-
-def _in_process(record: RunRecord) -> str:
-    notes = cards.notes(record, VERIFIED_IN_PROCESS)
-    if not notes:
-        return ""
-    why = formatting.sentence(notes[0].text)
-    return f"Outputs were compared in the measured process, where the measured code can reach: {why}."
 
 
 def _paused(record: RunRecord) -> str:
