@@ -31,7 +31,7 @@ from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report import gpu as parts
 from kernelgate.ci.report.build import BuiltReport, build
-from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, NightsByCase, Yardstick, no_nights
+from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, NightsByCase, no_nights
 from kernelgate.ci.report.headline import with_consequence
 from kernelgate.ci.report.links import Links, docs
 from kernelgate.ci.report.now import NOW, reading
@@ -286,7 +286,7 @@ def _judged(label: str, measured: RunRecord, asked: _Asked) -> GpuReport:
 
 def _against_stored(
     label: str, measured: RunRecord, policy: Policy, known: History
-) -> tuple[Baseline | None, tuple[Yardstick, ...]]:
+) -> tuple[Baseline | None, tuple[Baseline, ...]]:
     """The record against the stored baseline of its GPU, where that has one of this kernel, and what lies beside it."""
     path = next((Path(gpu.baseline) for gpu in policy.measure.gpus if gpu.label == label and gpu.baseline), None)
     if path is None:

@@ -47,7 +47,7 @@ from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report.build import of_part
-from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, Yardstick, of_failure, of_record
+from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, of_failure, of_record
 from kernelgate.ci.report.links import TRY
 from kernelgate.ci.report.page import write as write_page
 
@@ -148,7 +148,7 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
     known = rules.past(done)
     verdict = judge(done, policy, name=str(out / RECORD), history=known)
     against: Baseline | None = None
-    since: tuple[Yardstick, ...] = ()
+    since: tuple[Baseline, ...] = ()
     if stored := stored_baseline(repo / ".ci", done):
         name, baseline = stored
         against = baselines.against(done, baseline, name, policy, known)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from kernelgate.bench import record as records
@@ -25,7 +26,7 @@ from kernelgate.ci.judge.prior import History
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import headline
-from kernelgate.ci.report.gpu import Baseline, GpuReport, Yardstick, judged
+from kernelgate.ci.report.gpu import Baseline, GpuReport, judged
 
 MONTH_DAYS = 30.4
 RENEW = "gh workflow run baseline --field force=true"
@@ -77,7 +78,7 @@ def stale(record: RunRecord, stored: Baseline) -> tuple[str, ...]:
     return tuple(filter(None, (other and f"of another {other}", old)))
 
 
-def section(record: RunRecord, stored: Baseline, beside: Sequence[Yardstick] = ()) -> Section:
+def section(record: RunRecord, stored: Baseline, beside: Sequence[Baseline] = ()) -> Section:
     """Everything about it, folded; its title says whether it is worth opening."""
     differs = baseline_age.changed(record.environment, stored.environment)
     facts: list[Line] = [
@@ -95,7 +96,7 @@ def section(record: RunRecord, stored: Baseline, beside: Sequence[Yardstick] = (
     if old:
         why = f"stale, since it is {' and '.join(old)}: "
         facts.insert(0, (why, Code(RENEW), " offers a new one, with its evidence"))
-    facts += [(one.since, ": ", _commit(one.held), ", ", one.held.verdict.reason) for one in beside]
+    facts += [(one.since, ": ", _commit(one), ", ", one.verdict.reason) for one in beside]
     seen = [case.minimum_detectable_pct for case in stored.verdict.cases if case.minimum_detectable_pct is not None]
     gist = f"shows nothing: {sentences.unseen(min(seen))}" if seen else "shows nothing"
     gist = "not comparable" if stored.verdict.refused is not None else "what it shows" if shows(stored) else gist
@@ -124,7 +125,7 @@ NAME_WIDTH = 40
 RESTS_ON = "; by times of two days, with their drift in the interval, not side by side"
 
 
-def yardsticks_beside(measured: RunRecord, beside: Path, policy: Policy, known: History) -> tuple[Yardstick, ...]:
+def yardsticks_beside(measured: RunRecord, beside: Path, policy: Policy, known: History) -> tuple[Baseline, ...]:
     """The release and the best that lie beside this baseline file. One that cannot be read is none."""
     yardsticks = []
     for kind in ("release", "best"):
@@ -135,15 +136,15 @@ def yardsticks_beside(measured: RunRecord, beside: Path, policy: Policy, known: 
                 of_file = against(measured, held, path.name, policy, known)
                 tag = held.summary.release if held.summary else None
                 release = f"since release {visible(tag, NAME_WIDTH)}" if tag else "since the last release"
-                yardsticks.append(Yardstick(release if kind == "release" else "since the best ever", of_file))
+                yardsticks.append(replace(of_file, since=release if kind == "release" else "since the best ever"))
     return tuple(yardsticks)
 
 
-def yardstick_lines(measured: RunRecord, every: Sequence[Yardstick]) -> Iterator[Line]:
+def yardstick_lines(measured: RunRecord, every: Sequence[Baseline]) -> Iterator[Line]:
     """What is certainly slower than each."""
     for one in every:
-        if slower := _slower(measured, one.held.verdict):
-            yield (Mark.SLIGHT, f" {one.since}, {_age_and_machine(measured, one.held)}: ", *slower, RESTS_ON)
+        if slower := _slower(measured, one.verdict):
+            yield (Mark.SLIGHT, f" {one.since}, {_age_and_machine(measured, one)}: ", *slower, RESTS_ON)
 
 
 def _slower(measured: RunRecord, verdict: RecordVerdict) -> Line:

@@ -37,7 +37,6 @@ from kernelgate.ci.history.canary import CanaryMachine
 from kernelgate.ci.history.database import COMPARISON, COST, EVENT, NAMES, POINT, RECORD, SERIES
 from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.facts import Change, HistoryComparison, pct
-from kernelgate.ci.history.levels import Levels
 from kernelgate.ci.history.series import POINTS, Wanted, loaded
 from kernelgate.ci.judge.stats import NORMAL_95, student_half_width
 from kernelgate.ci.policy.policy import Costs, Policy
@@ -146,11 +145,6 @@ class SitePoint:
         return formatting.MISSING if self.times is None else f"{formatting.significant(self.times, 3)}×"
 
 
-def _levels(points: Sequence[SitePoint], pinned: bool) -> Levels:
-    values = np.array([one.level(pinned) for one in points])
-    return levels.of_series(values, np.array([one.reach_of(pinned) / NORMAL_95 for one in points]))
-
-
 DRAWN = 60
 """Points of a sparkline."""
 WIDTH, HEIGHT = 150.0, 28.0
@@ -240,8 +234,11 @@ class SiteSeries:
             alike = [one for one in alike if one.environment == newest.environment]
         if len(alike) < 2:
             return None
-        by_environment = sorted(alike, key=lambda one: one.environment)
-        found = {key: _levels(list(some), pinned) for key, some in groupby(by_environment, lambda one: one.environment)}
+        found = {}
+        for place in sorted({one.environment for one in alike}):
+            some = [one for one in alike if one.environment == place]
+            errors = np.array([one.reach_of(pinned) / NORMAL_95 for one in some])
+            found[place] = levels.of_series(np.array([one.level(pinned) for one in some]), errors)
         where = min(found, key=lambda key: float(found[key].means.min()))
         best = int(found[where].means.argmin())
         own = math.hypot(newest.reach_of(pinned), NORMAL_95 * found[newest.environment].spread)

@@ -45,7 +45,10 @@ def write(shown: Dashboard, library: Mapping[str, str], folder: Path) -> None:
 
     every = _newest_first(shown.series)
     compared = {"count": min(len(every), COMPARED), "all": len(every) <= COMPARED}
-    health: dict[str, Any] = {"weeks": _weeks(shown), "canaries": _canaries(shown), "decisions": _decisions(shown)}
+    named = ((one, f"{one.card} {one.case} on {one.gpu or 'an unknown device'}") for one in shown.decisions)
+    rows = ((one.made[:10], one.kind, case, Code(one.sha[:7]), one.who, one.why) for one, case in named)
+    decisions = table(("when", "what", "case", "commit", "by", "why"), rows)
+    health: dict[str, Any] = {"weeks": _weeks(shown), "canaries": _canaries(shown), "decisions": decisions}
     health |= {"prices": costs.prices(shown.costs), "apart": formatting.percent(APART_PCT, 0), "alarms": _alarms(shown)}
     content = {
         **{f"assets/{name}": text for name, text in library.items()},
@@ -100,14 +103,6 @@ def _points(one: SiteSeries) -> Table:
         for point in reversed(one.points[-ROWS:])
     )
     return table(("measured", "commit", "#time", "#95%", f"#{one.times_reference}", "environment", "remark"), rows)
-
-
-def _decisions(shown: Dashboard) -> Table:
-    rows = []
-    for each in shown.decisions:
-        case = f"{each.card} {each.case} on {each.gpu or 'an unknown device'}"
-        rows.append((each.made[:10], each.kind, case, Code(each.sha[:7]), each.who, each.why))
-    return table(("when", "what", "case", "commit", "by", "why"), rows)
 
 
 BAR = 90.0

@@ -63,15 +63,8 @@ class Baseline:
     environment: Environment = field(default_factory=Environment)
     age_days: int | None = None
     """Of its oldest case, on the day of the record; None where that is not known."""
-
-
-@dataclass(frozen=True)
-class Yardstick:
-    """What is held beside a stored baseline and never worsens."""
-
-    since: str
-    """Such as "since release v1.4"."""
-    held: Baseline
+    since: str = ""
+    """Such as "since release v1.4", of a yardstick: one that is held beside the baseline and never worsens."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +97,7 @@ class GpuReport:
     """None where there is no record, or one without times: made to be profiled or fuzzed."""
     baseline: Baseline | None = None
     """The same record against the stored baseline."""
-    yardsticks: tuple[Yardstick, ...] = ()
+    yardsticks: tuple[Baseline, ...] = ()
     """And against the last release, and the best ever."""
     failure: Failure | None = None
     claims: tuple[Line, ...] = ()
@@ -145,7 +138,7 @@ def of_record(
     verdict: RecordVerdict | None,
     policy: Policy,
     baseline: Baseline | None = None,
-    yardsticks: tuple[Yardstick, ...] = (),
+    yardsticks: tuple[Baseline, ...] = (),
 ) -> GpuReport:
     """The part of a record; of one that was made for something else than was planned, only why it is not used."""
     evidence = gate.evidence(label, record, verdict, policy)

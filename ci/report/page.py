@@ -96,7 +96,7 @@ def _top(gpus: Sequence[GpuReport], places: Links) -> Line:
     parts.append(links.diff(run, places))
     if places.run:
         parts.append((Link("run and records", f"{places.run}#artifacts"),))
-    return tuple(piece for part in parts if part for piece in (" · ", *part))[1:]
+    return formatting.separated(filter(None, parts), " · ")
 
 
 def _cases(gpu: GpuReport, label: str, gates: Gates) -> Iterator[PageCase]:
@@ -135,12 +135,13 @@ def _change(one: JudgedCase) -> Line:
 
 
 def _times(one: JudgedCase) -> str:
-    both = formatting.durations(*(us for us in (one.case.base_us, one.case.head_us) if us is not None))
-    return " → ".join(both) if one.case.head_us is not None else ""
+    known = (us for us in (one.case.base_us, one.case.head_us) if us is not None)
+    return " → ".join(formatting.durations(*known)) if one.case.head_us is not None else ""
 
 
 def _embedded(rows: Sequence[tuple[PageCase, JudgedCase]]) -> Markup:
     """The figures of every case as JSON inside the page: what its script sorts by, and what people may take away."""
+    held = ("change_pct", "interval_pct", "base_us", "head_us", "processes", "rounds")
     cases: list[dict[str, Any]] = [
         {
             "gpu": row.gpu,
@@ -148,12 +149,7 @@ def _embedded(rows: Sequence[tuple[PageCase, JudgedCase]]) -> Markup:
             "id": one.case.id,
             "name": render.plain_line(row.title),
             "status": one.status.name.lower(),
-            "change_pct": one.case.change_pct,
-            "interval_pct": one.case.interval_pct,
-            "base_us": one.case.base_us,
-            "head_us": one.case.head_us,
-            "processes": one.case.processes,
-            "rounds": one.case.rounds,
+            **{name: getattr(one.case, name) for name in held},
         }
         for row, one in rows
     ]
@@ -191,20 +187,14 @@ def _share(value: float) -> str:
     return f"{value:.2f}%"
 
 
-def _limits(gates: Gates, axis: Scale) -> list[tuple[float, str]]:
-    """The lines that mean something: where, and which kind."""
-    limits = {"edge": (-gates.margin_pct, gates.margin_pct), "zero": (0.0,)}
-    limits |= {"gate": (gates.regression_pct,), "gain": (-gates.improvement_pct,)}
-    return [(axis.at(value), kind) for kind, values in limits.items() for value in values if axis.holds(value)]
-
-
 def _definitions(gates: Gates, axis: Scale) -> Markup:
     """What every lane refers to: its ground with margin and gates, and the markers."""
     left, right = axis.at(-gates.margin_pct), axis.at(gates.margin_pct)
     band = tag("rect", x=_share(left), width=_share(right - left), height="100%", class_="band")
-    limits = (
-        tag("line", x1=_share(x), x2=_share(x), y1="0", y2="100%", class_=kind) for x, kind in _limits(gates, axis)
-    )
+    lines = [("edge", -gates.margin_pct), ("edge", gates.margin_pct), ("zero", 0.0)]
+    lines += [("gate", gates.regression_pct), ("gain", -gates.improvement_pct)]
+    held = [(kind, _share(axis.at(value))) for kind, value in lines if axis.holds(value)]
+    limits = (tag("line", x1=x, x2=x, y1="0", y2="100%", class_=kind) for kind, x in held)
     markers = [tag("path", id=f"mark-{tone}", d=d) for tone, d in MARKERS.items()]
     ends = [
         tag("path", id="beyond-low", d="M6-5L0 0L6 5", class_="beyond"),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kernelgate.bench.record import CaseKey, CompilerWarning, Environment, Note, RunRecord, TimedProcess, timed_cases
+from kernelgate.bench.record import CaseKey, CompilerWarning, Note, RunRecord, TimedProcess, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Bullets, Code, Line, Mark, Paragraph, Piece, Section
@@ -43,21 +43,25 @@ def as_accepted(line: Line) -> Line:
 
 def listed(cases: Iterable[CaseKey], names: Mapping[CaseKey, Piece]) -> Line:
     """ "`a`, `b` and 3 more": each as the table has it, else as people write it in a command."""
-    every = list(cases)
-    line: list[Piece] = []
-    for case in every[:MAX_NAMED]:
-        line += [", "] if line else []
+
+    def named(case: CaseKey) -> Line:
         if case.id:
-            line.append(names.get(case) or Code(f"{case.card}/{case.id}" if case.card else case.id))
-        else:
-            line += ["all cases together", *((" of ", Code(case.card)) if case.card else ())]
-    return (*line, f" and {len(every) - MAX_NAMED} more") if len(every) > MAX_NAMED else tuple(line)
+            return (names.get(case) or Code(f"{case.card}/{case.id}" if case.card else case.id),)
+        return ("all cases together", *((" of ", Code(case.card)) if case.card else ()))
+
+    every = list(cases)
+    line = formatting.separated(map(named, every[:MAX_NAMED]))
+    return (*line, f" and {len(every) - MAX_NAMED} more") if len(every) > MAX_NAMED else line
 
 
 def of_cards(record: RunRecord, verdict: RecordVerdict | None) -> Iterator[Line]:
     """Which cards were not compared and why, and whose own card judged them: in the order in which readers need it."""
     if both := cards.pythons(record):
-        yield (Mark.NONE, " Base and head ran in two environments: ", *_changed(*both), ".")
+        # Such as "torch 2.13.0 → 2.14.0", of all that differs.
+        versions = [(name, *(getattr(one, name) for one in both)) for name in ("python", "torch", "cuda", "triton")]
+        found = [f"{name} {old or 'none'} → {new or 'none'}" for name, old, new in versions if old != new]
+        changed = visible(", ".join(found) or "with the same versions of all that is known of them")
+        yield (Mark.NONE, " Base and head ran in two environments: ", changed, ".")
     timed = {case.case.card for case in cards.compared(record) if case.processes}
     if timed:  # where nothing at all was compared, the first line of the report says it
         noted = {note.card for note in cards.notes(record, cards.SAME_CODE)}
@@ -82,16 +86,6 @@ def of_cards(record: RunRecord, verdict: RecordVerdict | None) -> Iterator[Line]
         what = f"the card of {named}" if named else "a card"
         words = "it was measured by the card of the default branch; the new one counts after the merge."
         yield (Mark.NONE, f" This pull request changes {what}: {words}")
-
-
-INSTALLED = ("python", "torch", "cuda", "triton")
-
-
-def _changed(base: Environment, head: Environment) -> Line:
-    """ "torch 2.13.0 → 2.14.0", of all that differs."""
-    versions = [(name, getattr(base, name), getattr(head, name)) for name in INSTALLED]
-    found = [f"{name} {old or 'none'} → {new or 'none'}" for name, old, new in versions if old != new]
-    return (visible(", ".join(found) or "with the same versions of all that is known of them"),)
 
 
 def said(record: RunRecord) -> frozenset[Note]:
@@ -158,11 +152,12 @@ def autotuned(record: RunRecord, verdict: RecordVerdict | None) -> Iterator[Line
             ]
             for kernels in zip(*by_process, strict=False):
                 if len(chosen := Counter(kernels)) > 1:
-                    line: list[Piece] = [Mark.SLIGHT, " ", names[case.key], f": the autotuner of {side} chose"]
-                    for at, (choice, times) in enumerate(chosen.most_common()):
-                        line += [", " if at else " ", Code(choice), f" in {times}"]
+                    found = formatting.separated(
+                        (Code(choice), f" in {count}") for choice, count in chosen.most_common()
+                    )
                     each = "each with a speed of its own. Pin one configuration to compare."
-                    yield (*line, f" of {len(kernels)} processes, {each}")
+                    said = (f" of {len(kernels)} processes, {each}",)
+                    yield (Mark.SLIGHT, " ", names[case.key], f": the autotuner of {side} chose ", *found, *said)
                     return
 
 

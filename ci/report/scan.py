@@ -99,13 +99,7 @@ def report(found: ScanAnswer) -> Report:
     if records := [f"{one.folder}/run.json" for one in (*found.slower, *found.faster)]:
         remarks.append(("Keep what was measured: ", Code(f"kernelgate history add {' '.join(records)}", 400)))
     sections = tuple(section for case in found.cases for section in _sections(case))
-    return Report(
-        headline=_headline(found),
-        summary=_summary(found),
-        remarks=tuple(remarks),
-        cases=_changes(found),
-        sections=sections,
-    )
+    return Report(_headline(found), _summary(found), tuple(remarks), _changes(found), sections=sections)
 
 
 def _headline(found: ScanAnswer) -> Line:

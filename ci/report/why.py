@@ -101,7 +101,13 @@ def why(record: RunRecord, verdict: RecordVerdict, cases: Sequence[JudgedCase], 
     moved = f"{'' if case.status.is_news else 'likely '}{formatting.moved(change)}"
     other = f", which is {moved}; the table's first case was not profiled: "
     where: Line = (", by the profile of ", case.name, *_on(label), ": " if case is news[0] else other)
-    kernel = _other_kernel(record, found.key)
+    # Whether another kernel does the work: its figures are set beside those of the one before.
+    kernels = {
+        one.side: plain_name(str(one.metrics.get("kernel") or "")) for one in record.profile if one.key == found.key
+    }
+    kernel: Line = ()
+    if (before := kernels.get("base")) and (after := kernels.get("head")) and before != after:
+        kernel = ("another kernel takes most of the time, ", Code(before), " → ", Code(after), "; ")
     lines: list[Line] = [(Strong("Why"), *where, *kernel, " ".join(budget.sentences(split)))]
     if change > 0 and (action := _action(split, found, label)) is not None:
         lines.append(action)
@@ -151,15 +157,6 @@ def budget_of(record: RunRecord, found: Both, case: JudgedCase) -> Budget:
     return budget.budget(before, found.head.figures, case.case.change_pct or 0.0, medians)
 
 
-def _other_kernel(record: RunRecord, key: CaseKey) -> Line:
-    """That another kernel does the work: its figures are set beside those of the one before."""
-    names = {one.side: str(one.metrics.get("kernel") or "") for one in record.profile if one.key == key}
-    before, after = (plain_name(names.get(side, "")) for side in ("base", "head"))
-    if not before or not after or before == after:
-        return ()
-    return ("another kernel takes most of the time, ", Code(before), " → ", Code(after), "; ")
-
-
 def plain_name(name: str) -> str:
     """Without template arguments and parameters, and without what stands before the last "::" but one."""
     words = ncu_reader.plain(name).replace("(anonymous namespace)::", "").split("<")[0].split("(")[0].split()
@@ -171,7 +168,7 @@ def _action(split: Budget, found: Both, label: str) -> Line | None:
     where: Line = (*_on(label), ":") if label else ()
     if split.causes:
         advice = against_change(split.causes[0], found.head)
-        return _try(advice, where) if advice is not None else None
+        return None if advice is None else _try(advice, where)
     before, after = (one.recommendations if one else () for one in found.analysed)
     alike = before and after and before[0].action == after[0].action
     if alike and found.analysed[1].bottleneck.strength >= SURE:
