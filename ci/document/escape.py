@@ -23,9 +23,6 @@ _BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 # Right-to-left letters reorder the words beside them, without any control character.
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 
-# Opens an HTML comment: a comment's own hidden marker must be the only one in it, in its source too.
-_COMMENT = "<!--"
-
 _NUMBER = r"[+−-]?\d+(?:[.,]\d+)*"
 _WORD = r"[A-Za-zµ°À-ÖØ-öø-ÿ]+"
 _PLAIN = re.compile(
@@ -73,7 +70,8 @@ def visible(text: str, most: int = MAX_CHARACTERS) -> str:
 def verbatim(text: str) -> str:
     """One line, spaces kept: a character that is invisible, reorders others or stacks on them becomes \\u{…}."""
     plain = text.isascii() and text.isprintable()  # as most are: each character stays
-    return (text if plain else "".join(map(_shown, text))).replace(_COMMENT, "<! --")
+    # It opens an HTML comment: a comment's own hidden marker must be the only one in it, in its source too.
+    return (text if plain else "".join(map(_shown, text))).replace("<!--", "<! --")
 
 
 def _shown(character: str) -> str:
@@ -103,7 +101,7 @@ def prose(text: str) -> Markdown:
     A space at either end is kept, so that pieces of a sentence can be joined.
     """
     words = visible(text).split(" ")
-    marked = [(_is_plain(word, first=index == 0), word) for index, word in enumerate(words)]
+    marked = ((_is_plain(word, first=index == 0), word) for index, word in enumerate(words))
     runs = []
     for plain, same in groupby(marked, key=itemgetter(0)):
         run = " ".join(word for _, word in same)

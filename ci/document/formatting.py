@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
@@ -43,10 +43,8 @@ _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 def significant(value: float, digits: int = 4) -> str:
     """`value` with so many significant digits, without an exponent where people would not write one."""
-    if value == 0:
-        return "0"
-    if not math.isfinite(value):
-        return MISSING
+    if value == 0 or not math.isfinite(value):
+        return MISSING if value else "0"
     magnitude = math.floor(math.log10(abs(value)))
     shown = f"{value:,.{max(0, digits - 1 - magnitude)}f}" if -4 <= magnitude < 9 else f"{value:.{digits - 1}e}"
     return shown.replace("-", "−")
@@ -94,9 +92,7 @@ def _ends(interval: tuple[float, float], digits: int, sign: bool = False, fell: 
 
 def places(interval: tuple[float, float] | None) -> int:
     """Decimals worth showing: two where the interval is so narrow that one would hide it."""
-    if interval is None:
-        return 1
-    return 2 if abs(interval[1] - interval[0]) < 0.1 else 1
+    return 2 if interval is not None and abs(interval[1] - interval[0]) < 0.1 else 1
 
 
 def amount(change: float | None, interval: tuple[float, float] | None) -> tuple[str, str]:
@@ -176,9 +172,7 @@ def sizes(byte_count: float | None) -> str:
 
 def spread(values: Iterable[int]) -> str:
     """Counts as "5", or "3 to 5" where they differ."""
-    known = sorted(set(values))
-    if not known:
-        return "0"
+    known = sorted(set(values)) or [0]
     return str(known[0]) if len(known) == 1 else f"{known[0]} to {known[-1]}"
 
 
@@ -202,12 +196,10 @@ def label(axes: Axes, switches: Collection[str] = ()) -> str | None:
 
 def flags(every: Iterable[Axes]) -> frozenset[str]:
     """The axes whose values are only true and false, or 0 and 1."""
-    values: defaultdict[str, set[bool | float | str]] = defaultdict(set)
-    for axes in every:
-        for axis, value in axes.items():
-            values[axis].add(value)
+    known = tuple(every)
+    others = {axis for axes in known for axis, value in axes.items() if value not in (True, False)}
     # True == 1 and False == 0, so this is about all four.
-    return frozenset(axis for axis, found in values.items() if found <= {True, False})
+    return frozenset(axis for axes in known for axis in axes if axis not in others)
 
 
 def switched(every: Iterable[Axes]) -> frozenset[str]:
@@ -233,10 +225,9 @@ def names(cases: Iterable[Case], cards: Iterable[Card] = ()) -> Names:
     found = Names()
     for key, text in labels.items():
         title = titles.get(key.card)
+        found[key] = Code(f"{title}/{key.id}" if title else key.id)
         if text is not None and uses[key.card, text] == 1:
             found[key] = f"{title}, {text}" if title else text
-        else:
-            found[key] = Code(f"{title}/{key.id}" if title else key.id)
     return found
 
 
@@ -264,13 +255,9 @@ def factored(cases: Iterable[Case], named: Mapping[CaseKey, Piece]) -> tuple[str
 def ids(keys: Iterable[CaseKey], cards: Iterable[Card] = ()) -> dict[CaseKey, Code]:
     """Each case's id; behind its card's label where cases of two cards share the id."""
     known = tuple(dict.fromkeys(keys))
-    sharing = Counter(key.id for key in known)
-    titles = card_names(cards)
-    found = {}
-    for key in known:
-        card = titles.get(key.card, key.card) if sharing[key.id] > 1 else ""
-        found[key] = Code(f"{card}/{key.id}" if card else key.id)
-    return found
+    sharing, titles = Counter(key.id for key in known), card_names(cards)
+    named = {key: titles.get(key.card, key.card) if sharing[key.id] > 1 else "" for key in known}
+    return {key: Code(f"{card}/{key.id}" if card else key.id) for key, card in named.items()}
 
 
 def card_names(cards: Iterable[Card]) -> dict[str, str]:
@@ -314,9 +301,7 @@ def on_cpu(device_: Device) -> bool:
 
 def commit(sha: str | None, unknown: str) -> Piece:
     """A commit as people write it, or `unknown`."""
-    if sha is None:
-        return unknown
-    return Code(sha[:7] if is_commit(sha) else sha)
+    return unknown if sha is None else Code(sha[:7] if is_commit(sha) else sha)
 
 
 def is_commit(sha: str | None) -> bool:

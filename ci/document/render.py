@@ -20,17 +20,7 @@ from markupsafe import Markup
 
 from kernelgate.ci.document import escape, formatting
 from kernelgate.ci.document.escape import Markdown
-from kernelgate.ci.document.model import (
-    Block,
-    Code,
-    Line,
-    Link,
-    Mark,
-    Piece,
-    Report,
-    Strong,
-    Table,
-)
+from kernelgate.ci.document.model import Block, Code, Line, Link, Mark, Piece, Report, Strong, Table
 
 COMMENT_LIMIT = 65_536
 """Characters that GitHub takes in one comment."""
@@ -225,16 +215,14 @@ def in_columns(table: Table, width: int = WIDTH) -> str:
     left = width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
     if left < min(MIN_WORDS, widths[-1]):
         return "\n".join(_record(titles, row, width) for row in rows)
-    numeric = [column.numeric for column in table.columns]
-    return "\n".join(_aligned(row, widths, numeric, left) for row in (titles, *rows))
-
-
-def _aligned(row: list[str], widths: list[int], numeric: list[bool], left: int) -> str:
-    cells = [cell.rjust(w) if right else cell.ljust(w) for cell, w, right in zip(row, widths, numeric, strict=True)]
-    indent = " " * (sum(widths[:-1]) + len(GAP) * (len(widths) - 1))
-    first, *more = _lines(row[-1], left) or [""]
-    last = first.rjust(widths[-1]) if numeric[-1] and not more else first
-    return "\n".join([GAP.join([*cells[:-1], last]).rstrip(), *(indent + line for line in more)])
+    fit = [(column.numeric, w) for column, w in zip(table.columns, widths, strict=True)]
+    lines = []
+    for row in (titles, *rows):
+        cells = [cell.rjust(w) if numeric else cell.ljust(w) for cell, (numeric, w) in zip(row, fit, strict=True)]
+        first, *more = _lines(row[-1], left) or [""]
+        last = first.rjust(widths[-1]) if fit[-1][0] and not more else first
+        lines += [GAP.join([*cells[:-1], last]).rstrip(), *(" " * (width - left) + line for line in more)]
+    return "\n".join(lines)
 
 
 def _record(titles: list[str], row: list[str], width: int) -> str:
