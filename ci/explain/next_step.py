@@ -46,7 +46,7 @@ def launch_sentence(share: LaunchShare) -> str:
     )
 
 
-def is_launch_cause(pairs: Sequence[tuple[LaunchShare, LaunchShare]]) -> bool:
+def is_launch_cause(pairs: Sequence[tuple[LaunchShare, ...]]) -> bool:
     """Whether calls changed by their launch rather than by their kernels; `pairs`: base and head in each process. In
     every process calls change the same way, and the launch makes more than half of that change, and more than
     LAUNCH_SHARE of the slower call."""

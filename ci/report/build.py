@@ -138,13 +138,17 @@ def of_part(part: GpuReport, policy: Policy, merge: bool = True) -> BuiltReport:
 
 def _remarks(gpu: GpuReport, policy: Policy, merge: bool) -> tuple[Line, ...]:
     on_cards = remarks.of_cards(gpu.record, gpu.verdict)
-    tuned = remarks.autotuned(gpu.record, gpu.verdict)
     if gpu.verdict is None or gpu.is_wrong:
         return (*on_cards, *gpu.remarks)
-    blocking = why.blocking(gpu.record, policy.static) if merge else ()
     differs = gpu.verdict.apart
-    otherwise: tuple[Line, ...] = ((Mark.SLIGHT, f" {baseline_age.words(differs)}."),) if differs else ()
-    return (*otherwise, *on_cards, *remarks.precision(gpu.record), *tuned, *blocking, *gpu.remarks)
+    return (
+        *([(Mark.SLIGHT, f" {baseline_age.words(differs)}.")] if differs else ()),
+        *on_cards,
+        *remarks.precision(gpu.record),
+        *remarks.autotuned(gpu.record, gpu.verdict),
+        *(why.blocking(gpu.record, policy.static) if merge else ()),
+        *gpu.remarks,
+    )
 
 
 def _checks(gpu: GpuReport, policy: Policy, gpus: Sequence[GpuReport]) -> tuple[Line, ...]:
@@ -234,8 +238,14 @@ def _cases(gpus: Sequence[GpuReport], gates: Gates, stated: Status | None, block
     if (blocks or not regressed) and any(row.status.is_slower for row in shown):
         over = f", or {formatting.threshold(gates.mean_regression_pct)} over all cases" if means else ""
         words.append(f"Blocks above {formatting.threshold(gates.regression_pct)}{over}. ")
-    others = [f"{_folded(rest, gates)}. "] if rest and shown else []
-    under: Line = (*words, *_legend([row for row in shown if row.status is not stated]), *others)
+    # What the marks mean that nothing else explains, with the numbers of their cases.
+    legend: list[Piece] = []
+    undecided = [row.case for row in shown if row.status is Status.UNDECIDED and row.status is not stated]
+    if sound := [case for case in undecided if not case.disqualifying]:
+        legend += [Mark.UNKNOWN, f" {sentences.noise(sound)}. "]
+    if blamed := sorted({found.code.replace("_", " ") for case in undecided for found in case.disqualifying}):
+        legend += [Mark.UNKNOWN, f" cannot tell: {', '.join(blamed)}. "]
+    under: Line = (*words, *legend, *([f"{_folded(rest, gates)}. "] if rest and shown else []))
     # Where there is no base: the head's times, and how many times as fast as the reference they are.
     beside = formatting.reference(card for gpu in gpus for card in gpu.record.cards)
     titles = ("", "#head", f"#× {beside}", "case") if alone else ("", "#change", "#base → head", "case")
@@ -280,17 +290,6 @@ def _head(row: JudgedCase) -> tuple[Piece | Line, ...]:
     times = reference.times(case)
     ratio = formatting.MISSING if times is None else f"{times:.2f}"
     return (sentences.mark(row.status), head, ratio, _name(row))
-
-
-def _legend(shown: Sequence[JudgedCase]) -> Line:
-    """What the marks mean that nothing else explains, with the numbers of their cases."""
-    words: list[Piece] = []
-    undecided = [row.case for row in shown if row.status is Status.UNDECIDED]
-    if sound := [case for case in undecided if not case.disqualifying]:
-        words += [Mark.UNKNOWN, f" {sentences.noise(sound)}. "]
-    if blamed := sorted({found.code.replace("_", " ") for case in undecided for found in case.disqualifying}):
-        words += [Mark.UNKNOWN, f" cannot tell: {', '.join(blamed)}. "]
-    return tuple(words)
 
 
 def _folded(rest: Sequence[JudgedCase], gates: Gates | None = None) -> str:

@@ -25,8 +25,6 @@ MAX_FAILURES = 20
 """Failing cases listed; the record holds them all."""
 MAX_COMMAND = 500
 """Characters of a command that is worth showing: a longer one cannot be meant for a person."""
-
-
 DID: dict[FaultKind | None, str] = {"refused": "Refuses", "crashed": "Crashes in", "hung": "Hangs in"}
 
 
@@ -46,8 +44,7 @@ def headline(record: RunRecord, where: Line = ()) -> Line:
             )
         said = f"{_did(result.kind for _, result in failed)} {len(failed)} of {counted(len(every), 'fuzz case')}{of}"
         return (said, *where, f", all with {common}" if common else "")
-    wrong = wrong_outputs(record)
-    if wrong:
+    if wrong := wrong_outputs(record):
         names = formatting.names(record.cases, record.cards)
         which = names[next(iter(wrong))] if len(wrong) == 1 else counted(len(wrong), "case")
         return (f"{_did(one.kind for one in wrong.values())} timed calls of ", which, *where)
@@ -89,8 +86,7 @@ def first_failure(record: RunRecord) -> Line:
             smaller = {"id": result.smallest, "axes": result.smallest_axes, "message": result.smallest_message}
             result = result.model_copy(update=smaller)
         return ("Smallest: ", *_case(record, card, result), ": ", _fault(result), ". ", _beside_base(result))
-    wrong = wrong_outputs(record)
-    if not wrong:
+    if not (wrong := wrong_outputs(record)):
         return ()
     key, finding = next(iter(wrong.items()))
     alike = "The base fails there, too. " if key in wrong_outputs(record, "base") else ""
@@ -101,8 +97,7 @@ def first_failure(record: RunRecord) -> Line:
 
 def _beside_base(result: FuzzResult) -> str:
     """What the base did there, in a sentence; empty where that is not known."""
-    base = result.base
-    if base is None:
+    if (base := result.base) is None:
         return ""
     if base.kind is None:
         return "The base is right there. "
@@ -189,11 +184,9 @@ def beside_wrong(record: RunRecord) -> tuple[Line, ...]:
 
 def failures(record: RunRecord) -> Iterator[Section]:
     """What fails and blocks; then what does not, since it fails in the base, too."""
-    excused = correctness.excused(record)
-    for title, failed in (
-        ("Failing fuzz cases", fuzz_failures(record)),
-        ("Fuzz cases that fail in the base, too", excused),
-    ):
+    kinds = {"Failing fuzz cases": fuzz_failures(record)}
+    kinds |= {"Fuzz cases that fail in the base, too": correctness.excused(record)}
+    for title, failed in kinds.items():
         if not (smallest := _smallest(failed)):
             continue
         rows = ((_case(record, card, result), str(result.seed), _fault(result)) for card, result in failed)
@@ -214,13 +207,13 @@ def _repeat(record: RunRecord, card: str, result: FuzzResult) -> str:
 
 def _case(record: RunRecord, card: str, result: FuzzResult) -> Line:
     title = titles(record).get(card)
-    return (*((f"{title}, ",) if title else ()), *_label(record, card, result))
+    return (*((f"{title}, ",) if title else ()), _label(record, card, result))
 
 
-def _label(record: RunRecord, card: str, result: FuzzResult) -> Line:
+def _label(record: RunRecord, card: str, result: FuzzResult) -> Piece:
     """A fuzz case by its axes, where they are plainly words; else its id."""
     every = [one.axes for check in correctness.checks(record, "fuzz") if check.card == card for one in check.results]
-    return (formatting.label(result.axes, formatting.switched(every)) or Code(result.id),)
+    return formatting.label(result.axes, formatting.switched(every)) or Code(result.id)
 
 
 def _fault(result: FuzzResult) -> str:
@@ -249,8 +242,8 @@ def _nearest(record: RunRecord, fuzz: Check) -> Line:
         return (", without any error",)
     again = _repeat(record, fuzz.card, worst)
     shown: Line = (" · ", Code(again, most=MAX_COMMAND)) if len(again) <= MAX_COMMAND else ()
-    name = _label(record, fuzz.card, worst)
-    return ("; nearest to its limit: ", *name, f" at {100 * worst.error_ratio:.0f}% of it", *shown)
+    share = f" at {100 * worst.error_ratio:.0f}% of it"
+    return ("; nearest to its limit: ", _label(record, fuzz.card, worst), share, *shown)
 
 
 # The fuzz list in short: how near errors come to the tolerance, and how fast the kernel is ----------------------------
@@ -262,8 +255,7 @@ def error_shares(check: Check) -> tuple[tuple[str, str, str], FuzzResult] | None
     known = [(result.error_ratio, result) for result in check.results if result.error_ratio is not None]
     if not known:
         return None
-    shares = [share for share, _ in known]
-    largest, worst = max(known, key=lambda one: one[0])
+    shares, (largest, worst) = [share for share, _ in known], max(known, key=lambda one: one[0])
     return (_share(percentile(shares, 50)), _share(percentile(shares, 90)), _share(largest)), worst
 
 
@@ -283,7 +275,7 @@ def in_words(record: RunRecord, check: Check) -> Line:
     (half, most, largest), worst = found
     count = sum(result.error_ratio is not None for result in check.results)
     some = f" (of {count} that have one)" if count < len(check.results) else ""
-    where: Line = (" in ", Code(worst.id), " (", *_label(record, check.card, worst), ")") if worst.error_ratio else ()
+    where: Line = (" in ", Code(worst.id), " (", _label(record, check.card, worst), ")") if worst.error_ratio else ()
     spread = f"median {half}, 90th percentile {most}, worst "
     return (f"pass rate {pass_rate(check)}; error in % of the tolerance{some}: {spread}", largest, *where)
 
@@ -331,10 +323,8 @@ def _speeds(gpu: GpuReport) -> dict[str, str]:
     for one in gpu.cases:
         if (ratio := reference.times(one.case)) is not None:
             ratios[one.case.card].append(ratio)
-    return {
-        card: f"{geometric_mean(known):.2f}" + (f" ({min(known):.2f} to {max(known):.2f})" if len(known) > 1 else "")
-        for card, known in ratios.items()
-    }
+    ranges = {card: f" ({min(all_):.2f} to {max(all_):.2f})" if len(all_) > 1 else "" for card, all_ in ratios.items()}
+    return {card: f"{geometric_mean(all_):.2f}{ranges[card]}" for card, all_ in ratios.items()}
 
 
 def _share(ratio: float) -> str:
@@ -361,12 +351,10 @@ def sanitizer(record: RunRecord, gates: Gates) -> tuple[Line, ...]:
 def finding(one: CheckFinding) -> Line:
     """ "racecheck: Race reported at a write in `kernel` at `csrc/kernel.cu:12` (3 times)"."""
     return (
-        *((f"{one.tool}: ",) if one.tool else ()),
-        sentence(one.text),
+        f"{f'{one.tool}: ' if one.tool else ''}{sentence(one.text)}",
         *((" in ", Code(one.kernel)) if one.kernel else ()),
         *((" at ", Code(f"{one.file}:{one.line}")) if one.file and one.line else ()),
-        f" ({one.times} times)" if one.times > 1 else "",
-        "; the base has it, too" if one.on_base else "",
+        f"{f' ({one.times} times)' if one.times > 1 else ''}{'; the base has it, too' if one.on_base else ''}",
     )
 
 

@@ -399,8 +399,7 @@ def series(connection: sa.Connection) -> Iterator[SiteSeries]:
     known = nights.of_index(connection, Wanted()) if connection.execute(pinned).first() is not None else ()
     changes = {tuple(getattr(one.series, name) for name in NAMES): one.changes for one in known}
     for key, alike in groupby(rows, key=lambda row: tuple(row[name] for name in NAMES)):
-        of_case = _series(connection, list(alike), changes.get(key, ()))
-        if of_case is not None:
+        if of_case := _series(connection, list(alike), changes.get(key, ())):
             yield of_case
 
 
@@ -489,10 +488,9 @@ def weeks(connection: sa.Connection) -> tuple[SiteWeek, ...]:
             of[id_].untrusted += odd
     for id_, reason in reasons.items():
         of[id_].unjudged[reason] += 1
-    compared = COMPARISON.c.status.is_not(None), COMPARISON.c.spread_pct.is_not(None)
-    for id_, spread_pct in connection.execute(
-        sa.select(COMPARISON.c.record_id, COMPARISON.c.spread_pct).where(*compared)
-    ):
+    spreads = sa.select(COMPARISON.c.record_id, COMPARISON.c.spread_pct)
+    told = COMPARISON.c.status.is_not(None), COMPARISON.c.spread_pct.is_not(None)
+    for id_, spread_pct in connection.execute(spreads.where(*told)):
         if id_ in of:
             of[id_].spreads_pct.append(spread_pct)
     for cost in connection.execute(sa.select(COST)):

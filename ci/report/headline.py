@@ -132,13 +132,10 @@ def _agreeing(words: Words, decision: Decision) -> tuple[Mark, Line]:
         return (words.mark if bad else Mark.BLOCKED), words.text
     if decision.conclusion == "action_required":
         return (Mark.UNKNOWN if good or bad else words.mark), words.text
-    if decision.conclusion == "success":
-        if good:
-            return words.mark, words.text
-        return Mark.PASSED, (OWN_CARD, *uncapped(words.text))
-    if good or bad:
-        return (Mark.NONE if good else Mark.SLIGHT), (OWN_CARD, *uncapped(words.text))
-    return words.mark, words.text
+    passes = decision.conclusion == "success"
+    if good if passes else not good and not bad:
+        return words.mark, words.text
+    return (Mark.PASSED if passes else Mark.NONE if good else Mark.SLIGHT), (OWN_CARD, *uncapped(words.text))
 
 
 def _says_itself(blocker: Blocker, gpu: GpuReport, words: Words) -> bool:
@@ -164,11 +161,10 @@ def _causes(gpus: Sequence[GpuReport], decision: Decision, beside: str | None = 
 
 def also_blocked(gpus: Sequence[GpuReport], decision: Decision, gates: Gates) -> Line:
     """ "Also blocks: the description. ", of whatever blocks and the first line does not name."""
-    worst = deciding_gpu(gpus, decision)
-    if not decision.blockers or not _says_itself(decision.blockers[0], worst, of_gpu(worst, gates)):
+    worst, first = deciding_gpu(gpus, decision), next(iter(decision.blockers), None)
+    if first is None or not _says_itself(first, worst, of_gpu(worst, gates)):
         return ()
-    first = decision.blockers[0]
-    rest = tuple(one for one in decision.blockers if one.code is not first.code or one.gpu != first.gpu)
+    rest = tuple(one for one in decision.blockers if (one.code, one.gpu) != (first.code, first.gpu))
     return ("Also blocks: ", *_causes(gpus, replace(decision, blockers=rest)), ". ") if rest else ()
 
 
@@ -191,17 +187,16 @@ def cause(blocker: Blocker, named_: bool, gpus: Sequence[GpuReport] = ()) -> Lin
 
 def sanitized(gpus: Sequence[GpuReport], blocker: Blocker) -> CheckFinding | None:
     """The first finding that the blocker stands for."""
-    records = (gpu.record for gpu in gpus if gpu.label == (blocker.gpu or ""))
-    found = (one for record in records for one in new_sanitizer_findings(record))
+    of_gpu = (gpu.record for gpu in gpus if gpu.label == (blocker.gpu or ""))
+    found = (one for record in of_gpu for one in new_sanitizer_findings(record))
     return next((one for one in found if (one.kernel or "") == blocker.subject), None)
 
 
 def uncapped(text: Line) -> Line:
     """The words as the middle of a sentence."""
-    match text:
-        case (str(first), *rest):
-            return (formatting.sentence(first) + (" " if first.endswith(" ") else ""), *rest)
-    return text
+    if not text or not isinstance(text[0], str):
+        return text
+    return (formatting.sentence(text[0]) + (" " if text[0].endswith(" ") else ""), *text[1:])
 
 
 _RANKS = {Fault.OUTPUT: 0, Fault.BUILD: 1, Fault.DISPUTED: 3, Fault.RUNNER: 7, Fault.OURS: 7}
@@ -307,8 +302,7 @@ def _of_verdict(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Line
         count = formatting.counted(len(cases), "case")
         return Words(Mark.NONE, ("Nothing to compare with: the head was measured alone, ", count, *where))
     if verdict.verdict in (Outcome.REGRESSED, Outcome.IMPROVED):
-        status = Status.REGRESSED if verdict.verdict is Outcome.REGRESSED else Status.IMPROVED
-        return _changed(verdict, cases, status, where)
+        return _changed(verdict, cases, Status[verdict.verdict.name], where)
     if verdict.verdict is Outcome.EQUIVALENT:
         than = "" if verdict.against == "base" else " of the baseline"
         every = cases[0].name if len(cases) == 1 else "both cases" if len(cases) == 2 else f"all {len(cases)} cases"
@@ -344,12 +338,10 @@ def _changed(verdict: RecordVerdict, cases: Sequence[JudgedCase], status: Status
     mean = next((mean for mean in verdict.means if mean.status is status), None)
     if mean is None:
         return Words(mark, ("All cases together", *where))
-    percent = formatting.percent(abs(mean.change_pct), 2)
+    size = f"{formatting.percent(abs(mean.change_pct), 2)} {_direction(mean.change_pct)}"
     of = f"{mean.cases} of {mean.of}" if mean.cases < mean.of else str(mean.cases)
     card: Line = (" of ", Code(mean.card)) if len(verdict.means) > 1 else ()
-    text = (
-        f"{'Very likely ' if status.is_likely else ''}{percent} {_direction(mean.change_pct)} over {of} cases together"
-    )
+    text = f"{'Very likely ' if status.is_likely else ''}{size} over {of} cases together"
     alike = [one for one in cases if (one.case.change_pct or 0.0) * mean.change_pct > 0]
     return Words(mark, (text, *card, *where, _beside_them(cases, alike)), mean)
 
@@ -434,9 +426,9 @@ def summary(gpus: Sequence[GpuReport], decision: Decision, policy: Policy, place
             said = (*of_gpu(gpu, policy.gates, several=True).text, ". ")
             others += [*said, *_behind(gpu, policy)] if gpu.failure else said
     plots: Line = (Link(on_page, places.page),) if places.page and on_page else ()
-    ways = (_compared(worst, places), links.diff(worst.run, places), plots)
+    ways = filter(None, (_compared(worst, places), links.diff(worst.run, places), plots))
     blocked = also_blocked(gpus, decision, policy.gates)
-    return (*_behind(worst, policy), *blocked, *others, *formatting.separated(filter(None, ways), " · "))
+    return (*_behind(worst, policy), *blocked, *others, *formatting.separated(ways, " · "))
 
 
 def _behind(gpu: GpuReport, policy: Policy) -> Line:
@@ -473,11 +465,17 @@ def _sure(about: JudgedCase | MeanVerdict | None, cases: Sequence[JudgedCase], p
         return (_both_speeds(case.speeds),) if case.speeds else _believed(case, level)
     if case.interval_pct is None:
         return ("How sure is not known: no interval was measured.",)
-    acts = about.status in (Status.REGRESSED, Status.IMPROVED)
-    gate = "" if acts else f"; {sentences.short_of_gate(case, policy.gates)}"
-    gate = f"; {sentences.repeats(case, policy)} were made" if about.status.is_likely else gate
+    gate = f"; {sentences.short_of_gate(case, policy.gates)}"
+    if about.status in (Status.REGRESSED, Status.IMPROVED):
+        gate = ""
+    elif about.status.is_likely:
+        gate = f"; {sentences.repeats(case, policy)} were made"
+    # Whether each repeat agrees on the direction, by itself.
+    signs = [(process.change_pct > 0) == ((case.change_pct or 0.0) > 0) for process in case.per_process]
+    every = "both" if len(signs) == 2 else f"all {len(signs)}"
+    agree = f", {every if all(signs) else f'{sum(signs)} of {len(signs)}'} repeats agree" if len(signs) > 1 else ""
     interval = formatting.amount(case.change_pct, case.interval_pct)[1].strip("()")
-    return (opening, level, f" {interval}{_repeats(case)}{gate}.")
+    return (opening, level, f" {interval}{agree}{gate}.")
 
 
 def _nothing_changed(cases: Sequence[CaseVerdict], level: Link) -> Line:
@@ -500,15 +498,6 @@ def _believed(case: CaseVerdict, level: Link) -> Line:
     low, high = case.interval_pct
     side = " slower" if low > 0 else " faster" if high < 0 else ""
     return (level, f": {between}{side}{f'; {seen}' if seen else ''}.")
-
-
-def _repeats(case: CaseVerdict) -> str:
-    """ ", all 5 repeats agree": each on the direction, by itself."""
-    signs = [(process.change_pct > 0) == ((case.change_pct or 0.0) > 0) for process in case.per_process]
-    if len(signs) < 2:
-        return ""
-    every = "both" if len(signs) == 2 else f"all {len(signs)}"
-    return f", {every if all(signs) else f'{sum(signs)} of {len(signs)}'} repeats agree"
 
 
 def _both_speeds(speeds: Sequence[Speeds]) -> str:

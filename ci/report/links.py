@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kernelgate.bench.core.documentation import page
 from kernelgate.bench.record import Run
@@ -48,23 +48,18 @@ def same_here(run: Run, head: str, python: bool = True) -> tuple[str, ...]:
     return (*((head, sha[:12]) if sha else ()), *(("--cards", run.cards) if run.cards else ()), *pythons)
 
 
-HEAD = {"build": "--ref", "fuzz": "--ref", "sanitize": "--ref"}
-"""The option that names the head, where it is not `--head`."""
-
-
 def as_here(line: Line, run: Run) -> Line:
     """The line, each bare command of which is about the same sides and cards, on this machine."""
 
     def whole(piece: Piece) -> Piece:
-        if not isinstance(piece, Code):
-            return piece
-        match piece.text.split():
+        match piece.text.split() if isinstance(piece, Code) else ():
             case ["kernelgate", "cards"]:
-                return replace(piece, text=shell("kernelgate", "cards", *(("--cards", run.cards) if run.cards else ())))
+                return Code(shell("kernelgate", "cards", *(("--cards", run.cards) if run.cards else ())))
             case ["kernelgate", verb]:
                 base = base_option(run) if verb != "build" and run.event == TRY else ()
-                given = same_here(run, HEAD.get(verb, "--head"), python=verb in ("bench", "fuzz", "profile"))
-                return replace(piece, text=shell("kernelgate", verb, *base, *given), most=500)
+                head = "--ref" if verb in ("build", "fuzz", "sanitize") else "--head"
+                given = same_here(run, head, python=verb in ("bench", "fuzz", "profile"))
+                return Code(shell("kernelgate", verb, *base, *given), most=500)
         return piece
 
     return tuple(map(whole, line))
@@ -88,7 +83,7 @@ def docs(text: str, place: str) -> Link:
 
 def commit(sha: str | None, unknown: str, links: Links) -> Line:
     """A commit as people write it, linked where it is on GitHub."""
-    if sha is not None and formatting.is_commit(sha) and links.repository:
+    if sha and formatting.is_commit(sha) and links.repository:
         return (Link(sha[:7], f"{links.repository}/commit/{sha}"),)
     return (formatting.commit(sha, unknown),)
 

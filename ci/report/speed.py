@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from kernelgate.bench.record import Card, Run, RunRecord, Side, TimedCase, Timing, rates, timed_cases
+from kernelgate.bench.record import Card, Run, RunRecord, Side, TimedCase, rates, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Block, Bullets, Code, Line, Paragraph, Piece, Section, Strong, Table, table
 from kernelgate.ci.explain import next_step
@@ -86,8 +86,7 @@ def speed(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
     by_key = {case.key: case for case in timed_cases(record)}
     timed = [(one, by_key[one.case.key]) for one in cases if one.case.key in by_key]
     beside = formatting.reference(record.cards)
-    rows = [row for one, case in timed for side in rates.SIDES if (row := _speed_row(one, case, side))]
-    if not rows:
+    if not (rows := [row for one, case in timed for side in rates.SIDES if (row := _speed_row(one, case, side))]):
         return None
     figures = ("#time", "#P95", "#P99", f"#× {beside}", "#TFLOP/s", "#GB/s", "#kernel", "#launch overhead")
     note: Line = (
@@ -144,27 +143,20 @@ def why_by_launch(record: RunRecord, cases: Sequence[JudgedCase], policy: Policy
     timed = next((one for one in timed_cases(record) if news and one.key == news.case.key), None)
     if news is None or timed is None:
         return ()
+    both: tuple[Side, ...] = ("base", "head")
     pairs = [
-        (_launch(one.timing, "base"), _launch(one.timing, "head"))
+        tuple(LaunchShare(median(one.samples_us[side]), one.timing.graph_us[side]) for side in both)
         for one in timed.processes
-        if {"base", "head"} <= one.timing.graph_us.keys() & one.timing.samples_us.keys()
+        if {*both} <= one.timing.graph_us.keys() & one.samples_us.keys()
     ]
     if len(pairs) < policy.processes.minimum or not next_step.is_launch_cause(pairs):
         return ()
-    sides = [one for side in rates.SIDES[:2] if (one := rates.rate(timed, side, news.case.us(side)))]
-    launches = _moved(*(one.overhead_us or 0.0 for one in sides))
-    moved = f"{launches}; the kernels alone {_moved(*(one.graph_us or 0.0 for one in sides))}"
+    sides = [one for side in both if (one := rates.rate(timed, side, news.case.us(side)))]
+    times = ([one.overhead_us or 0.0 for one in sides], [one.graph_us or 0.0 for one in sides])
+    moved = "; the kernels alone ".join(" → ".join(formatting.durations(*us)) for us in times)
     where: Line = (" on ", Code(label)) if label else ()
     guide = docs("the cookbook on launch overhead", "CUDA_COOKBOOK.md#launch-overhead")
     return ((Strong("Why"), f", {MEASURED} in ", news.name, *where, f": the launch took {moved}; see ", guide),)
-
-
-def _moved(before_us: float, after_us: float) -> str:
-    return " → ".join(formatting.durations(before_us, after_us))
-
-
-def _launch(one: Timing, side: Side) -> LaunchShare:
-    return LaunchShare(median(one.samples_us[side]), one.graph_us[side])
 
 
 # A ladder of sizes, such as one of `--suite ladder` -------------------------------------------------------------------
