@@ -52,8 +52,8 @@ def pythons(record: RunRecord) -> tuple[Environment, Environment] | None:
     """Where base and head ran, where that was not in one Python."""
     known = {one.interpreter: one for one in record.environments if one.interpreter}
     pairs = {(base.python, head.python) for base, head in _both(record).values() if base.python != head.python}
-    found = [(known[old], known[new]) for old, new in sorted(pairs, key=str) if old in known and new in known]
-    return found[0] if found else None
+    ordered = sorted(pairs, key=str)
+    return next(((known[old], known[new]) for old, new in ordered if old in known and new in known), None)
 
 
 def nothing_differs(record: RunRecord) -> bool:

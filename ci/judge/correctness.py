@@ -35,19 +35,10 @@ def checks(record: RunRecord, kind: CheckKind) -> tuple[Check, ...]:
     return tuple(check for check in record.checks if check.kind == kind)
 
 
-def fuzz_failures(record: RunRecord) -> tuple[tuple[str, FuzzResult], ...]:
-    """Each with the card that it is of; none that the base excuses."""
-    return tuple((check.card, result) for check in checks(record, "fuzz") for result in check.results if result.fails)
-
-
-def excused(record: RunRecord) -> tuple[tuple[str, FuzzResult], ...]:
-    """What fails, and the base does alike."""
-    return tuple(
-        (check.card, result)
-        for check in checks(record, "fuzz")
-        for result in check.results
-        if not result.passed and not result.fails
-    )
+def fuzz_failures(record: RunRecord, excused: bool = False) -> tuple[tuple[str, FuzzResult], ...]:
+    """Each with the card that it is of; none that the base excuses, or those alone."""
+    failed = ((check.card, one) for check in checks(record, "fuzz") for one in check.results if not one.passed)
+    return tuple((card, one) for card, one in failed if one.on_base is excused)
 
 
 def wrong_outputs(record: RunRecord, side: Literal["base", "head"] = "head") -> dict[CaseKey, Finding]:

@@ -12,7 +12,6 @@ from typing import Final, TypeAlias
 import numpy as np
 from scipy import linalg
 
-from kernelgate.bench.record import CaseKey
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import prior, sentences, stats
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Status
@@ -177,15 +176,6 @@ def mean_verdicts(
         _verdict(card, [case.processes for case, _ in members], compared[card], claim, policy)
         for (card, members), claim in zip(several.items(), shared(looks), strict=True)
     )
-
-
-def unconfirmed_by_mean(
-    evidences: Sequence[Evidence], claims: Sequence[Inference | None], policy: Policy
-) -> frozenset[CaseKey]:
-    """The cases that lack processes for their mean to block."""
-    cards = {mean.card for mean in mean_verdicts(evidences, claims, policy) if mean.status is Status.LIKELY_SLOWER}
-    few = (case for case in evidences if 0 < case.processes < policy.processes.to_block and not case.disqualified)
-    return frozenset(case.key for case in few if case.key.card in cards)
 
 
 def _verdict(card: str, processes: Sequence[int], compared: int, claim: Inference, policy: Policy) -> MeanVerdict:

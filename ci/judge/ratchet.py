@@ -49,7 +49,7 @@ def moved(held: RunRecord, new: RunRecord, keys: Collection[CaseKey]) -> RunReco
         processes=(*kept.processes, *taken.processes),
         notes=new.notes,
     )
-    return _with_summary(whole, {**_summaries(kept), **_summaries(taken)}, new)
+    return _with_summary(whole, _summaries(kept) | _summaries(taken), new)
 
 
 def _only(record: RunRecord, keys: Collection[CaseKey]) -> RunRecord:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from kernelgate.bench.record.subjects import Axes
 from kernelgate.ci.document import formatting
@@ -47,21 +46,21 @@ def _traits(axis: str, values: Sequence[bool | float | str], every: Sequence[Axe
         return
     tried = [axes[axis] for axes in every if axis in axes]
     if all(not isinstance(value, bool | str) and float(value).is_integer() for value in tried):
-        for words, divisor, is_divided in (
+        for words, divisor, wanted in (
             (f"odd {axis}", 2, False),
             (f"even {axis}", 2, True),
             *((f"{axis} not divisible by {power}", power, False) for power in POWERS),
             *((f"{axis} divisible by {power}", power, True) for power in POWERS),
         ):
-            if all((number % divisor == 0) == is_divided for number in numbers):
-                yield _Trait(words, axis, partial(_is_divided, divisor, is_divided))
+
+            def holds(value: bool | float | str, divisor: int = divisor, wanted: bool = wanted) -> bool:
+                return (_number(value) % divisor == 0) == wanted
+
+            if all(map(holds, numbers)):
+                yield _Trait(words, axis, holds)
     low, high = min(numbers), max(numbers)
     yield _Trait(f"{axis} of {low:g} or more", axis, lambda value: _number(value) >= low)
     yield _Trait(f"{axis} of {high:g} or less", axis, lambda value: _number(value) <= high)
-
-
-def _is_divided(divisor: int, wanted: bool, value: bool | float | str) -> bool:
-    return (_number(value) % divisor == 0) == wanted
 
 
 def _number(value: bool | float | str) -> float:

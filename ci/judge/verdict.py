@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -97,7 +97,9 @@ def judge(
         days = {key: prior.known_days(baseline, key, history, device) for key in stored}
         drifts = {key: prior.drift(days[key], bool(differs)) for key in days}
         evidences = [estimate.of_baseline(*both, device, policy, drifts[key]) for key, both in stored.items()]
-        notes = _notes(record, days) + ([] if differs else prior.drift_notes(list(days.values())))
+        missing = ", ".join(case.id for case in cards.compared(record) if case.key not in days)
+        notes = [f"not in the baseline: {missing}"] if missing else []
+        notes += [] if differs else prior.drift_notes(list(days.values()))
     found = [{one.code: one.message for one in case.findings} for case in evidences]
     if all("too_few" in one and correctness.BASE_WRONG not in one for one in found):
         refused = f"too few samples: {evidences[0].key.id} has {found[0]['too_few']}"
@@ -180,12 +182,6 @@ def _stored(record: RunRecord, baseline: RunRecord) -> dict[CaseKey, tuple[Timed
     }
 
 
-def _notes(record: RunRecord, known: Collection[CaseKey]) -> list[str]:
-    """What limits a comparison with a baseline, for people."""
-    missing = ", ".join(case.id for case in cards.compared(record) if case.key not in known)
-    return [f"not in the baseline: {missing}"] if missing else []
-
-
 def _judge_case(case: Evidence, claim: Inference | None, policy: Policy) -> CaseVerdict:
     verdict = CaseVerdict(
         card=case.key.card,
@@ -263,7 +259,11 @@ def undecided(record: RunRecord, policy: Policy, history: History = NO_HISTORY) 
     evidences = estimate.of_record(record, policy, history, whole=False)
     claimed = claims(evidences, policy)
     few, many = policy.processes.minimum, policy.processes.limit
-    lacking = inference.unconfirmed_by_mean(evidences, claimed, policy)
+    # The cases that lack processes for their mean to block.
+    likely = inference.mean_verdicts(evidences, claimed, policy)
+    cards_ = {mean.card for mean in likely if mean.status is Status.LIKELY_SLOWER}
+    short = (case for case in evidences if 0 < case.processes < policy.processes.to_block and not case.disqualified)
+    lacking = {case.key for case in short if case.key.card in cards_}
     many_of = dict.fromkeys(correctness.wrong_outputs(record, "base"), few)  # nothing can ever be compared with these
     return frozenset(
         case.key

@@ -121,15 +121,15 @@ def unconfirmed(compared: Pooled, alone: Pooled | None, gates: Gates) -> Finding
     least = alone.change + alone.half_width(2 * MISS) if alone else math.inf
     if not shown or least <= compared.change / 2:
         return None
-    together = f"head is {_size(compared.change, ' than base')}"
+    text = f"head is {_size(compared.change, ' than base')}"
     if alone is None:
-        text = f"{together}, and was not timed alone, in a process of its own: that confirms no improvement"
-        return Finding(UNCONFIRMED, text, True)
-    # What is sure of a gain, where that is another word than the gain itself.
-    sure = f", and {_size(least)} for sure" if least < 0 else ", but not for sure"
-    seen = f"{_size(alone.change)}{sure if alone.change < 0 else ''}"
-    text = f"{together}; timed alone, each in a process of its own, it is {seen}: that confirms no improvement"
-    return Finding(UNCONFIRMED, text, True)
+        text += ", and was not timed alone, in a process of its own"
+    else:
+        # What is sure of a gain, where that is another word than the gain itself.
+        sure = f", and {_size(least)} for sure" if least < 0 else ", but not for sure"
+        seen = f"{_size(alone.change)}{sure if alone.change < 0 else ''}"
+        text += f"; timed alone, each in a process of its own, it is {seen}"
+    return Finding(UNCONFIRMED, f"{text}: that confirms no improvement", True)
 
 
 def _size(change: float, than: str = "", as_: str = "") -> str:
