@@ -114,8 +114,7 @@ def recommend(analysis: Analysis, table: ActionTable, needed_bytes: float | None
     advised = []
     for name in list(dict.fromkeys([*called, *(one.name for one in against(bottleneck))]))[:SHOWN]:
         words, reason = (called[name].action, called[name].reason) if name in called else (CATALOGUE[name].words, None)
-        seen = known.get(name)
-        counts = (seen.tries, seen.sessions, seen.helped) if seen else (0, 0, 0)
+        counts = (seen.tries, seen.sessions, seen.helped) if (seen := known.get(name)) else (0, 0, 0)
         advised.append(AdvisedAction(name, words, reason, CATALOGUE[name].link, *counts))
     architecture = f"sm_{capability[0]}{capability[1]}" if capability else UNKNOWN
     over = done(analysis, needed_bytes)
@@ -141,23 +140,16 @@ def table(sessions: Path) -> ActionTable:
             if session.opened.source == "measured" and one.action is not None and one.failed != "measurement":
                 cells.setdefault((one.action, one.bottleneck or UNKNOWN), []).append((session.name, one))
     actions = []
-    for (action, against_), tried in sorted(cells.items()):
+    for cell, tried in sorted(cells.items()):
         gains = [one.gain_pct for _, one in tried if one.gain_pct is not None]
-        seen = TriedAction(
-            action,
-            against_,
-            tries=len(tried),
-            sessions=len({name for name, _ in tried}),
-            helped=sum(helped(one) for _, one in tried),
-            failed=sum(one.failed is not None for _, one in tried),
-            gains_pct=(min(gains), max(gains)) if gains else None,
-        )
-        actions.append(seen)
-    all_tries = [named for tried in cells.values() for named in tried]
-    followed = [helped(one) for _, one in all_tries if one.recommended]
+        sure, failed = (sum(helped(one) for _, one in tried), sum(one.failed is not None for _, one in tried))
+        least_and_most = (min(gains), max(gains)) if gains else None
+        actions.append(TriedAction(*cell, len(tried), len({name for name, _ in tried}), sure, failed, least_and_most))
+    every = [named for tried in cells.values() for named in tried]
+    followed = [helped(one) for _, one in every if one.recommended]
     return ActionTable(
-        sessions=len({name for name, _ in all_tries}),
-        tries=len(all_tries),
+        sessions=len({name for name, _ in every}),
+        tries=len(every),
         helped=sum(one.helped for one in actions),
         followed=len(followed),
         followed_helped=sum(followed),
@@ -234,20 +226,16 @@ def profile_of(session: Session) -> Path | None:
     overwritten = False
     for at, event in reversed([*enumerate(session.events)]):
         if isinstance(event, TriedChange) and event.number in kept:
-            return _of_try(work / f"try-{event.number}")
+            path = work / f"try-{event.number}" / folder.RECORD
+            if (report := newest(path.parent / PROFILE, "*.head.ncu-rep")) or not path.exists():
+                return report
+            return path if any(one.side == "head" for one in record.read(path).profile) else None
         if isinstance(event, GateAttempt) and event.gate == "profile" and not event.skipped:
             waiting = {one.number for one in tries(session.events[:at]) if one.decision is None}
             if event.passed and waiting <= kept:  # else the gate looked at a change that was reverted
                 return None if overwritten else newest(work / PROFILE, "*.ncu-rep")
             overwritten = True  # what an earlier attempt left
     return None
-
-
-def _of_try(work: Path) -> Path | None:
-    report, path = newest(work / PROFILE, "*.head.ncu-rep"), work / folder.RECORD
-    if report is not None or not path.exists():
-        return report
-    return path if any(one.side == "head" for one in record.read(path).profile) else None
 
 
 def newest(at: Path, pattern: str) -> Path | None:

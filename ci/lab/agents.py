@@ -11,7 +11,7 @@ import difflib
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -244,21 +244,20 @@ def call_of(command: str, tools: Mapping[str, AgentTool]) -> ToolCall | None:
     with suppress(ValueError):
         words = shlex.split(command)
     for tool in sorted(tools.values(), key=lambda one: len(one.words), reverse=True):
-        if words[:1] == ["kernelgate"] and tuple(words[1 : 1 + len(tool.words)]) == tool.words:
-            context = click.Context(tool.command)
+        if tuple(words[: 1 + len(tool.words)]) == ("kernelgate", *tool.words):
             with suppress(click.UsageError):
-                found, _, _ = tool.command.make_parser(context).parse_args(words[1 + len(tool.words) :])
-                return ToolCall(tool.name, dict(_arguments(tool, found)))
+                parser = tool.command.make_parser(click.Context(tool.command))
+                found, _, _ = parser.parse_args(words[1 + len(tool.words) :])
+                given: dict[str, Any] = {}
+                for name, one in tool.parameters.items():
+                    value = found.get(str(one.name))
+                    if isinstance(value, str | bool):
+                        number = {"integer": int, "number": float}.get(_type(one)["type"])
+                        given[name] = number(value) if number else value
+                    elif value and _is_several(one):
+                        given[name] = list(value)
+                return ToolCall(tool.name, given)
     return None
-
-
-def _arguments(tool: AgentTool, found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, one in tool.parameters.items():
-        value = found.get(str(one.name))
-        if isinstance(value, str | bool):
-            yield name, {"integer": int, "number": float}.get(_type(one)["type"], lambda text: text)(value)
-        elif value and _is_several(one):
-            yield name, list(value)
 
 
 def next_after(error: str, code: int | None, call: ToolCall, tools: Mapping[str, AgentTool]) -> ToolCall:

@@ -199,10 +199,8 @@ class AgentsServer:
         except ToolRefusedError as error:
             said = {"error": error.shown()}
         except KernelgateError as error:
-            refused = ToolRefusedError(
-                "could_not_run", str(error), agents.next_after(str(error), 3, ToolCall(""), self.tools)
-            )
-            said = {"error": refused.shown()}
+            instead = agents.next_after(str(error), 3, ToolCall(""), self.tools)
+            said = {"error": ToolRefusedError("could_not_run", str(error), instead).shown()}
         text = types.TextContent(type="text", text=json.dumps(said, ensure_ascii=False))
         return types.CallToolResult(content=[text], structured_content=said, is_error="error" in said)
 
@@ -330,7 +328,9 @@ class AgentsServer:
             async def follow(limit: anyio.CancelScope) -> None:
                 told_s, last = -PROGRESS_S, ""
                 while device is None or device.held_s() < left_s:
-                    now_s, line = time.monotonic() - began, _last_line(err)
+                    lines = bytes(err[-2 * LINE :]).decode(errors="replace").split("\n")[:-1]
+                    line = next((line.strip() for line in reversed(lines) if line.strip()), "")[:LINE]
+                    now_s = time.monotonic() - began
                     if line != last or now_s - told_s >= PROGRESS_S:
                         told_s, last = now_s, line
                         await tell(now_s, line)
@@ -360,11 +360,6 @@ class AgentsServer:
         if stream is not None:
             async for chunk in stream:
                 kept += chunk[: self.budget.output_bytes + 1 - len(kept)]
-
-
-def _last_line(text: bytearray) -> str:
-    lines = bytes(text[-2 * LINE :]).decode(errors="replace").split("\n")[:-1]
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")[:LINE]
 
 
 def _read(uri: str, kind: str, text: str) -> types.ReadResourceResult:

@@ -173,12 +173,10 @@ class TriedChange(_Worked):
             return None
         count = len(self.outcomes)
         logs = [log1p(one.change_pct / 100) for one in self.outcomes]
+        ends = ([log1p(one.interval_pct[end] / 100) for one in self.outcomes] for end in (0, 1))
+        below, above = (hypot(*(far - near for far, near in zip(each, logs, strict=True))) / count for each in ends)
         center = sum(logs) / count
-        reach = []
-        for end in (0, 1):
-            ends = (log1p(one.interval_pct[end] / 100) for one in self.outcomes)
-            reach.append(hypot(*(far - near for far, near in zip(ends, logs, strict=True))) / count)
-        low, near, high = (-as_percent(log) for log in (center + reach[1], center, center - reach[0]))
+        low, near, high = (-as_percent(log) for log in (center + above, center, center - below))
         return near, (low, high)
 
     @computed_field  # type: ignore[prop-decorator]

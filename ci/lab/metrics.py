@@ -149,11 +149,11 @@ def lines(rows: Sequence[SessionSummary]) -> Iterator[str]:
         yield from [f"{title}:"] if listed else ()
         for one in listed:
             numbers = one.figures
-            tries = f", {numbers.tries} tries, {numbers.kept} kept, {numbers.blind} blind" if numbers.tries else ""
+            facts = [f"{minutes_words(one.minutes)} min", speed_words(one)]
+            facts += [f"{numbers.tries} tries, {numbers.kept} kept, {numbers.blind} blind"] if numbers.tries else []
             used = len(numbers.patterns["applied"])
-            patterns = f", {counted(used, 'pattern')} applied" if used else ""
-            facts = f"{minutes_words(one.minutes)} min, {speed_words(one)}{tries}{patterns}, {usd_words(one)}"
-            yield f"  {one.opened.name}: {facts}, {one.closed or 'open'}"
+            facts += [f"{counted(used, 'pattern')} applied"] if used else []
+            yield f"  {one.opened.name}: {', '.join([*facts, usd_words(one), one.closed or 'open'])}"
         yield from [""] if listed else ()
 
 

@@ -211,10 +211,6 @@ class Seen:
     def gates(self, name: GateName) -> tuple[GateAttempt, ...]:
         return log.gates(self.events, name)
 
-    def skipped(self, gate: GateName) -> str | None:
-        """Why a gate was passed over and never tried since."""
-        return next((one.skipped for one in self.gates(gate)[-1:]), None)
-
     def failures(self, words: re.Pattern[str]) -> Iterator[str]:
         """What the tools said of things that failed and have not been passed since, the last first, where it holds
         these words. What the environment says of itself is no matter of the kernel's sources."""
@@ -270,7 +266,7 @@ def slow_without_profile(seen: Seen) -> str | None:
 
 def blind_tries(seen: Seen) -> str | None:
     """Changes that nothing measured had asked for."""
-    if seen.is_of_cpu or seen.skipped("profile") is not None:
+    if seen.is_of_cpu or any(one.skipped for one in seen.gates("profile")[-1:]):
         return None
     blind = [one for one in seen.tries if one.bottleneck is None and one.failed is None]
     return f"{_numbered(blind)} without a bottleneck that a profile named" if blind else None

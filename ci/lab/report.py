@@ -150,10 +150,7 @@ def of(events: Sequence[Event], policy: Policy, now: str) -> Mapping[str, str]:
 def for_review(events: Sequence[Event], policy: Policy, now: str) -> str:
     """The report with what experts are asked, and room for their answers."""
     state = state_of(events, policy, now)
-    tries = (f"| {one.number} | {one.action or 'none'} | {one.bottleneck or 'none'} | |" for one in state.tries)
-    rows = "\n".join(
-        ["| try | action | bottleneck | right? If not: what it was |", "| --- | --- | --- | --- |", *tries]
-    )
+    rows = "\n".join(f"| {one.number} | {one.action or 'none'} | {one.bottleneck or 'none'} | |" for one in state.tries)
     usual = "Is what limits each try named rightly? Which pattern would have saved time?"
     questions = _section("Questions", notes(events, "question") or [usual])
     report = "\n".join((*_lines(events, state, False), "", *questions))
@@ -162,6 +159,8 @@ def for_review(events: Sequence[Event], policy: Policy, now: str) -> str:
 
 Fill this in, and commit it beside the log. Reviewer and day:
 
+| try | action | bottleneck | right? If not: what it was |
+| --- | --- | --- | --- |
 {rows}
 
 Answers to the questions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from math import exp, log, sqrt
+from math import exp, hypot, log, prod
 from typing import Final, Literal, cast
 
 from kernelgate.ci.explain.next_step import PROFILE_BELOW
@@ -282,12 +282,10 @@ def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
     price = policy.costs.of(opened.gpu) if opened.source == "measured" else None  # a document tells what it paid
     machine_s = seconds_of(events) if opened.on_gpu else 0.0  # it costs, whatever a gate or try does there
     # A session on a CPU costs no GPU; what one on a GPU without a price cost is only known where it was logged.
-    paid: dict[str, float] = {"gpu": 0.0} if opened.gpu == "cpu" else {}
-    for event in events:
-        if isinstance(event, logs.SessionCost):
-            paid[event.of] = paid.get(event.of, 0.0) + event.usd
-    if price is not None:
-        paid["gpu"] = paid.get("gpu", 0.0) + machine_s / HOUR_S * price.hour
+    costs: list[tuple[str, float]] = [("gpu", 0.0)] if opened.gpu == "cpu" else []
+    costs += [(event.of, event.usd) for event in events if isinstance(event, logs.SessionCost)]
+    costs += [("gpu", machine_s / HOUR_S * price.hour)] if price is not None else []
+    paid = {of: sum(usd for payer, usd in costs if payer == of) for of, _ in costs}
     uses = [event for event in events if isinstance(event, logs.PatternUse)]
     return SessionFigures(
         minutes_to_build=_first_passed(events, "build"),
@@ -321,10 +319,7 @@ def kept_since(events: Sequence[Event], attempt: GateAttempt) -> list[TriedChang
 
 def times_as_fast(kept: Iterable[TriedChange]) -> float:
     """How many times as fast these make the kernel, one after the other."""
-    product = 1.0
-    for one in kept:
-        product /= 1 - (one.gain_pct or 0.0) / 100
-    return product
+    return 1 / prod(1 - (one.gain_pct or 0.0) / 100 for one in kept)
 
 
 def blind(events: Sequence[Event]) -> int:
@@ -340,11 +335,9 @@ def _speedup_interval(last: GateAttempt | None, since: Sequence[TriedChange]) ->
     center = log(last.figures["speedup"]) + log(times_as_fast(since))
     reaches = []
     for end, name in enumerate(("speedup_low", "speedup_high")):
-        parts = [log(last.figures[name] / last.figures["speedup"])]
-        parts += [
-            log((1 - gain / 100) / (1 - ends[end] / 100)) for gain, ends in (one.gain for one in since if one.gain)
-        ]
-        reaches.append(sqrt(sum(part**2 for part in parts)))
+        gains = (one.gain for one in since if one.gain)
+        kept = (log((1 - gain / 100) / (1 - ends[end] / 100)) for gain, ends in gains)
+        reaches.append(hypot(log(last.figures[name] / last.figures["speedup"]), *kept))
     return exp(center - reaches[0]), exp(center + reaches[1])
 
 
@@ -374,9 +367,8 @@ def state_of(events: Sequence[Event], policy: Policy, now: str, at_hand: AdviceA
     known, closed = summary(events, policy, now), closed_of(events)
     opened, until = known.opened, (closed.at if closed else None) or now
     box = BASELINE_MINUTES if opened.template == "baseline" else OPTIMISE_MINUTES
-    remarks = []
-    if opened.on_gpu and opened.source == "measured" and opened.gpu not in policy.costs.gpu_hour:
-        remarks.append(f"the policy has no price of {opened.gpu} (costs.gpu_hour): what it costs is not counted")
+    unpriced = opened.on_gpu and opened.source == "measured" and opened.gpu not in policy.costs.gpu_hour
+    remark = f"the policy has no price of {opened.gpu} (costs.gpu_hour): what it costs is not counted"
     state = SessionState(
         **vars(known),
         stop=None,
@@ -388,7 +380,7 @@ def state_of(events: Sequence[Event], policy: Policy, now: str, at_hand: AdviceA
             SessionBudget("cost", known.figures.usd or 0.0, opened.usd, "USD"),
         ),
         next=NextCommand(None, "it is closed"),
-        remarks=tuple(remarks),
+        remarks=(remark,) if unpriced else (),
     )
     if closed:
         return state

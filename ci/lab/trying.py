@@ -159,13 +159,8 @@ def _changed(session: Session, root: Path, asked: TriedChange) -> tuple[TriedCha
         where = ", ".join(paths)
         raise UsageError(f"nothing changed below {where} since the last kept state: change the kernel, then try it")
     data = patch.encode("utf-8", "surrogateescape")
-    told = {
-        "base": base,
-        "head": head,
-        "files": git.changed_files(root, base, head, paths),
-        "diff_sha256": hashlib.sha256(data).hexdigest(),
-        "variables": variables.of(patch, cards.sources(known)),
-    }
+    told = {"base": base, "head": head, "files": git.changed_files(root, base, head, paths)}
+    told |= {"diff_sha256": hashlib.sha256(data).hexdigest(), "variables": variables.of(patch, cards.sources(known))}
     return asked.model_copy(update=told), data
 
 
@@ -207,16 +202,13 @@ def _judged(session: Session, measured: RunRecord, policy: Policy) -> dict[str, 
     verdict = judge(measured, policy, name=RECORD, history=prior.past(say)(measured))
     if verdict.refused is not None:
         return {**found, "failed": "measurement", "said": verdict.reason}
+    held = ("change_pct", "interval_pct", "processes", "base_us", "head_us")
     outcomes = tuple(
         log.TryOutcome(
             case=case.id,
             status=case.status.name.lower(),
-            change_pct=case.change_pct,
-            interval_pct=case.interval_pct,
             error_pct=(case.interval_pct[1] - case.interval_pct[0]) / 2 / STANDARD_ERRORS,
-            processes=case.processes,
-            base_us=case.base_us,
-            head_us=case.head_us,
+            **{name: getattr(case, name) for name in held},
         )
         for case in verdict.cases
         if case.change_pct is not None and case.interval_pct
@@ -297,10 +289,9 @@ def revert(session: Session, root: Path, why: str) -> tuple[Decided, Path | None
 
 
 def _undecided(session: Session) -> TriedChange:
-    waiting = [one for one in tries(session.events) if one.decision is None]
-    if not waiting:
-        raise UsageError(f"{session.name} has no try that waits for a decision: `kernelgate session try` comes first")
-    return waiting[-1]
+    if waiting := [one for one in tries(session.events) if one.decision is None]:
+        return waiting[-1]
+    raise UsageError(f"{session.name} has no try that waits for a decision: `kernelgate session try` comes first")
 
 
 def _decided(session: Session, kept: bool, why: str) -> Decided:
