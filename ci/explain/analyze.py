@@ -42,7 +42,11 @@ def roofline_of(kernel: ProfiledKernel) -> Roofline:
     per_sm = hardware.tensor_rate(kernel.compute_capability, kernel.dtype)
     rate = (kernel.sm_count or 0) * (clock or 0.0)
     tensor_peak = per_sm * rate if per_sm and rate else None
-    tensor, scalar = _tensor_flops(kernel, tensor_peak, seconds), _scalar_flops(figures, clock)
+    # A multiply-add counts as two, and float16 ones come in pairs.
+    weights = {"ffma": 2, "fadd": 1, "fmul": 1, "dfma": 2, "hfma": 4}
+    rates = [weight * figures[f"{op}_per_cycle"] for op, weight in weights.items() if f"{op}_per_cycle" in figures]
+    scalar = clock * sum(rates) if clock and rates else None
+    tensor = _tensor_flops(kernel, tensor_peak, seconds)
     on_tensor = (tensor or 0.0) > (scalar or 0.0)
     flops = None if tensor is None and scalar is None else (tensor or 0.0) + (scalar or 0.0)
     if on_tensor:
@@ -84,15 +88,6 @@ def _tensor_flops(kernel: ProfiledKernel, peak: float | None, seconds: float | N
     if peak is None or busy is None:
         return None
     return peak * busy / 100 if used else 0.0
-
-
-def _scalar_flops(figures: Mapping[str, float], clock: float | None) -> float | None:
-    """A multiply-add counts as two, and float16 ones come in pairs."""
-    weights = {"ffma": 2, "fadd": 1, "fmul": 1, "dfma": 2, "hfma": 4}
-    known = {op: figures[f"{op}_per_cycle"] for op in weights if f"{op}_per_cycle" in figures}
-    if clock is None or not known:
-        return None
-    return clock * sum(weights[op] * rate for op, rate in known.items())
 
 
 SHOWN = (

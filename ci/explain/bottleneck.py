@@ -177,14 +177,14 @@ def classify(kernel: ProfiledKernel) -> tuple[Diagnosis, ...]:
     return (first, *(finding for finding in by_strength if finding is not first))
 
 
-def _clamp(value: float) -> float:
+def _clamp(value: float, most: float = 0.98) -> float:
     """A strength: never certain."""
-    return max(0.0, min(0.98, value))
+    return max(0.0, min(most, value))
 
 
 def _percent(share: float) -> float:
     """Of the time, for a share of it; never all of it."""
-    return 100 * max(0.0, min(0.95, share))
+    return 100 * _clamp(share, 0.95)
 
 
 def _waiting_for_memory(facts: Facts) -> list[str]:
@@ -272,16 +272,12 @@ def _bank_conflicts(facts: Facts) -> Diagnosis | None:
     return Diagnosis(Bottleneck.BANK_CONFLICTS, _clamp(1.25 * share * relevant), tuple(evidence), gain)
 
 
-def _is_replaying(facts: Facts) -> bool:
-    """L1 is busy though few instructions go there."""
-    busy, compute = facts["l1_busy"], facts["compute_busy"]
-    return busy is not None and compute is not None and busy >= UNIT_BUSY_PCT and compute <= busy / 3
-
-
 def _hidden_bank_conflicts(facts: Facts) -> Diagnosis | None:
     """Without the counter of conflicts: L1 is busy though few instructions go there and L2 sees little."""
-    busy, compute, shared = facts.get("l1_busy"), facts.get("compute_busy"), facts.get("shared_bytes")
-    if not _is_replaying(facts) or shared <= 0 or facts.get("dram_pct", "l2_busy") > 0.6 * busy:
+    busy, compute, shared = facts["l1_busy"], facts["compute_busy"], facts.get("shared_bytes")
+    if busy is None or compute is None or busy < UNIT_BUSY_PCT or compute > busy / 3:
+        return None
+    if shared <= 0 or facts.get("dram_pct", "l2_busy") > 0.6 * busy:
         return None
     kib = f"{shared / 1024:.0f} KiB of shared memory per block"
     evidence = (

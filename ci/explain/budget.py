@@ -158,20 +158,15 @@ def sentences(found: Budget) -> tuple[str, ...]:
     if found.profiled_pct is None:
         return ("the profile does not say: it holds no duration of both sides.",)
     profiled, measured = map(formatting.moved, (found.profiled_pct, found.change_pct))
-    if not found.is_shown:
-        apart = f"{profiled} under the profiler, at equal clocks and with cold caches, but {measured} as measured"
-        return (f"not known: {apart}. {_ruled_out(found)}",)
-    if not found.causes:
-        return (f"not known: {profiled} under the profiler, and no figure of it says why. {_ruled_out(found)}",)
     unchanged = ", ".join(found.unchanged)
-    rest = (f"{unchanged[0].upper()}{unchanged[1:]}: unchanged.",) if unchanged else ()
-    return (f"{'; '.join(_clauses(found))}.", *rest)
-
-
-def _ruled_out(found: Budget) -> str:
-    if not found.unchanged:
-        return "Nothing can be ruled out: registers, occupancy and spills changed or were not read."
-    return f"Ruled out, since unchanged: {', '.join(found.unchanged)}."
+    if found.causes:
+        rest = (f"{unchanged[0].upper()}{unchanged[1:]}: unchanged.",) if unchanged else ()
+        return (f"{'; '.join(_clauses(found))}.", *rest)
+    why = f", at equal clocks and with cold caches, but {measured} as measured"
+    why = ", and no figure of it says why" if found.is_shown else why
+    left = "Nothing can be ruled out: registers, occupancy and spills changed or were not read."
+    left = f"Ruled out, since unchanged: {unchanged}." if unchanged else left
+    return (f"not known: {profiled} under the profiler{why}. {left}",)
 
 
 def _clauses(found: Budget) -> Iterator[str]:
@@ -260,13 +255,10 @@ class Profiles:
 
     @classmethod
     def usable(cls, before: Mapping[str, float], after: Mapping[str, float]) -> Profiles:
-        sides = before, after
-        return cls(
-            *(
-                {key: one for key, one in side.items() if one == 0 or LEAST_FIGURE <= one <= LARGEST_FIGURE}
-                for side in sides
-            )
-        )
+        def held(side: Mapping[str, float]) -> dict[str, float]:
+            return {key: one for key, one in side.items() if one == 0 or LEAST_FIGURE <= one <= LARGEST_FIGURE}
+
+        return cls(held(before), held(after))
 
     def of(self, *keys: str) -> tuple[float, float]:
         """Both sides' sums of these figures, of which one that is missing is 0."""

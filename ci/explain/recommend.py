@@ -248,14 +248,9 @@ def against_change(one: Contribution, kernel: ProfiledKernel) -> Recommendation 
 
 def rule_gains(rules: Iterable[Rule]) -> dict[Bottleneck, Rule]:
     """For each bottleneck, the rule that estimates the most of the kernel's time."""
-    best: dict[Bottleneck, Rule] = {}
-    for rule in rules:
-        bottleneck = RULES.get(rule.identifier)
-        if bottleneck is None or not rule.whole_kernel or rule.speedup_pct is None:
-            continue
-        if bottleneck not in best or rule.speedup_pct > (best[bottleneck].speedup_pct or 0.0):
-            best[bottleneck] = rule
-    return best
+    known = [rule for rule in rules if rule.identifier in RULES and rule.whole_kernel and rule.speedup_pct is not None]
+    known.sort(key=lambda rule: -(rule.speedup_pct or 0.0))
+    return {RULES[rule.identifier]: rule for rule in reversed(known)}
 
 
 def _tidy(gain: float | None) -> float | None:

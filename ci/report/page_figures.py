@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from kernelgate.bench.record import Telemetry, TimedCase, TimedProcess
+from kernelgate.bench.record import TimedCase, TimedProcess
 from kernelgate.ci.document import drawing, formatting
 from kernelgate.ci.document.drawing import AXIS, END, MIDDLE, WIDTH, Scale
 from kernelgate.ci.judge.case import CaseVerdict, ProcessChange
@@ -40,10 +40,11 @@ def processes(case: CaseVerdict, gates: Gates) -> Markup | None:
     high = min(max(row.high_pct for row in rows), max(core) + room)
     axis = Scale.over([*core, low, high], NAMES, RIGHT)
     bottom = PROCESSES_TOP + PROCESS_ROW * len(rows) + 6
-    drawn = []
-    for index, row in enumerate(rows):
-        label = f"process {index + 1}" if index < len(each) else "together"
-        drawn.append(_whisker(label, row, PROCESSES_TOP + 3 + PROCESS_ROW * (index + 0.5), axis))
+    labels = [*(f"process {index + 1}" for index in range(len(each))), "together"]
+    drawn = [
+        _whisker(labels[index], row, PROCESSES_TOP + 3 + PROCESS_ROW * (index + 0.5), axis)
+        for index, row in enumerate(rows)
+    ]
     percents = ", ".join(formatting.percent(process.change_pct, 2, sign=True) for process in each)
     change, interval = formatting.signed(case.change_pct, case.interval_pct)
     return drawing.figure(
@@ -178,10 +179,9 @@ def _steps(values: Samples) -> Iterable[tuple[float, float]]:
 
 
 class Span(NamedTuple):
-    """A process on the axis of the run, and what was read of the device meanwhile."""
+    """A process on the axis of the run."""
 
     one: TimedProcess
-    telemetry: Telemetry
     start: float
     end: float
 
@@ -195,10 +195,8 @@ def in_order(timed: TimedCase) -> Markup | None:
     few = len(processes) <= 12
     gap = 6.0 if few else 1.0
     width = (RIGHT - LEFT - gap * (len(processes) - 1)) / len(processes)
-    spans = []
-    for index, one in enumerate(processes):
-        start = LEFT + index * (width + gap)
-        spans.append(Span(one, one.telemetry or Telemetry(), start, start + width))
+    starts = [LEFT + index * (width + gap) for index in range(len(processes))]
+    spans = [Span(one, start, start + width) for one, start in zip(processes, starts, strict=True)]
     up, unit, beyond = _time_axis(samples, TOP + FRAME, TOP)
     bins = max(2, BINS // len(spans))
     drawn = drawing.joined(
@@ -247,7 +245,7 @@ def _strips(spans: Sequence[Span], top: float) -> tuple[Markup, float]:
         if any(values):
             drawn += _strip(name, unit, values, spans, top)
             top += STRIP + 4
-    throttled = [span for span in spans if span.telemetry.throttle_reasons]
+    throttled = [span for span in spans if span.one.telemetry and span.one.telemetry.throttle_reasons]
     if throttled:
         drawn += drawing.text(LEFT - 6, top + 9, "limit", "name", END)
         drawn += drawing.joined(
@@ -261,7 +259,7 @@ def _read(span: Span, key: str) -> list[float]:
     """The clock of each few rounds where samples have one; else what the telemetry has of the process."""
     clocks = [read for side in SIDES if (read := span.one.timing.sm_mhz.get(side))] if key == "sm_mhz" else []
     if not clocks:
-        value: float | None = getattr(span.telemetry, key)
+        value: float | None = getattr(span.one.telemetry, key, None)
         return [] if value is None else [value]
     together = np.mean(np.asarray([one[: min(map(len, clocks))] for one in clocks], float), axis=0)
     return [float(np.median(part)) for part in np.array_split(together, min(12, len(together)))]
@@ -288,5 +286,5 @@ def _strip(name: str, unit: str, values: Sequence[Sequence[float]], spans: Seque
 
 def _medians(span: Span) -> str:
     """ "base 321.4 µs, head 337.2 µs"."""
-    known = {side: values for side in SIDES if (values := span.one.samples_us.get(side))}
-    return ", ".join(f"{side} {formatting.durations(float(np.median(one)))[0]}" for side, one in known.items())
+    known = ((side, values) for side in SIDES if (values := span.one.samples_us.get(side)))
+    return ", ".join(f"{side} {formatting.durations(float(np.median(one)))[0]}" for side, one in known)
