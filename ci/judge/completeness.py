@@ -69,7 +69,10 @@ def against_plan(record: RunRecord, label: str) -> Completeness:
     unable = _unchecked(record, expected, "sanitizer", exempt, by_machine=True) if sanitized else ()
     by_machine = (*unable, *_without_reference(record, expected, exempt, noted=True))
     by_head = tuple(_missing(record, expected))
-    contrary += tuple(_not_asked_for(record, expected))
+    # What the head itself brought decides nothing, so it may be there.
+    asked, own = {case.key for case in expected.cases}, cards.of_head(record)
+    if asked and (extra := [case for case in record.cases if case.key not in asked and case.card not in own]):
+        contrary += (("it holds ", *_named(record, extra), ", which the plan did not ask for"),)
     return Completeness((*by_head, *by_machine), bool(by_machine) and not by_head, contrary)
 
 
@@ -127,11 +130,8 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
     known = cards.known(record)
     gone = sorted({case.card for case in expected.cases} - known) if known and "" not in known else []
     if gone:
-        yield (
-            "nothing was measured of the card ",
-            *_listed(gone),
-            f", which the head may have deleted or renamed: {MEANT}",
-        )
+        said = f", which the head may have deleted or renamed: {MEANT}"
+        yield ("nothing was measured of the card ", *_listed(gone), said)
     exempt = cards.same_library(record) | {*own, *gone}
     yield from _untimed(record, expected, exempt)
     for kind in expected.checks:
@@ -273,11 +273,8 @@ def _without_reference(record: RunRecord, expected: Expected, exempt: Collection
             if why is noted and not (why and validity.floors_us(case.case, record.environment.device)):
                 lacking.append(case.case)
     if lacking:
-        yield (
-            "the reference of ",
-            *_named(record, lacking),
-            " was not timed, so how plausible the times are is not known",
-        )
+        why_not = " was not timed, so how plausible the times are is not known"
+        yield ("the reference of ", *_named(record, lacking), why_not)
 
 
 def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:
@@ -293,15 +290,6 @@ def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str])
         yield from _said(record, unseen, f"not timed by the witness{f': {sentence(why)}' if why else ''}")
 
 
-def _not_asked_for(record: RunRecord, expected: Expected) -> Iterator[Line]:
-    """Cases that the plan does not have. What the head itself brought decides nothing, so it may be there."""
-    asked = {case.key for case in expected.cases}
-    own = cards.of_head(record)
-    extra = [case for case in record.cases if case.key not in asked and case.card not in own] if asked else []
-    if extra:
-        yield ("it holds ", *_named(record, extra), ", which the plan did not ask for")
-
-
 def _said(record: RunRecord, cases: Sequence[Case], what: str) -> Iterator[Line]:
     """ "x, y were not timed"; nothing of no case."""
     if cases:
@@ -315,7 +303,7 @@ def _named(record: RunRecord, cases: Sequence[Case]) -> tuple[Piece, ...]:
 
 
 def _listed(names: Sequence[str]) -> tuple[Piece, ...]:
-    return tuple(piece for number, name in enumerate(names) for piece in (", " if number else "", Code(name)))
+    return formatting.separated((Code(name),) for name in names)
 
 
 def _were(several: Sequence[object]) -> str:

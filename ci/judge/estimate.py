@@ -233,22 +233,20 @@ def of_record(record: RunRecord, policy: Policy, history: History = NO_HISTORY, 
     for case in cases:
         against = [wrong[case.key]] if case.key in wrong else []
         against += witness.wrong_clocks(record, case.key.card)
-        pooled = case.pooled() if case.groups else None
-        if pooled and case.key in seen:
-            alone = witness.apart(seen[case.key], case.base, case.head, tolerated)
-            odd = witness.contradiction(pooled, case.paired, alone, policy.certainty.alpha / family, tolerated)
-            odd = odd or witness.unconfirmed(pooled, alone, policy.gates)
-            against += [odd] if odd else []
-        elif pooled and lacks and case.key.card not in same:
-            odd = witness.unconfirmed(pooled, None, policy.gates)
-            against += [odd] if odd else []
-        if pooled:
-            against += witness.reachable(record, pooled.change)
-        if pooled and case.key.card in same and abs(pooled.change) > max(margin, SURE_ERRORS * pooled.error):
-            # Beyond the margin, and far beyond its error: whoever made the record knows more than it says.
-            change = formatting.percent(as_percent(pooled.change), sign=True)
-            text = f"base and head are one library, which is not {change} from itself"
-            against.append(Finding(SAME_LIBRARY, text, True))
+        if case.groups:
+            pooled, odd = case.pooled(), None
+            if case.key in seen:
+                alone = witness.apart(seen[case.key], case.base, case.head, tolerated)
+                odd = witness.contradiction(pooled, case.paired, alone, policy.certainty.alpha / family, tolerated)
+                odd = odd or witness.unconfirmed(pooled, alone, policy.gates)
+            elif lacks and case.key.card not in same:
+                odd = witness.unconfirmed(pooled, None, policy.gates)
+            against += [*([odd] if odd else []), *witness.reachable(record, pooled.change)]
+            if case.key.card in same and abs(pooled.change) > max(margin, SURE_ERRORS * pooled.error):
+                # Beyond the margin, and far beyond its error: whoever made the record knows more than it says.
+                change = formatting.percent(as_percent(pooled.change), sign=True)
+                text = f"base and head are one library, which is not {change} from itself"
+                against.append(Finding(SAME_LIBRARY, text, True))
         found.append(replace(case, findings=(*against, *case.findings)))
     return found
 

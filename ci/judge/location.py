@@ -175,7 +175,8 @@ def _aligned_changes(base: Sequence[Array], head: Sequence[Array], step: float) 
         scores = 2 * [_Score.of(each, edges, spread, step, widening) for each in others]
         centres = [score.locate(v, centre) for score, v, centre in zip(scores, sides, centres, strict=True)]
     noise = _centred(sides, centres)
-    by_side = np.reshape([score.mean_slope(values) for score, values in zip(scores, noise, strict=True)], (2, -1))
+    inside = (np.interp(one, s.grid, s.slopes, left=0.0, right=0.0) for s, one in zip(scores, noise, strict=True))
+    by_side = np.reshape([float(slopes.mean()) for slopes in inside], (2, -1))
     both = [np.concatenate(part) for part in (noise[: len(base)], noise[len(base) :])]
     if kolmogorov_smirnov_p(*both) < SHAPE_ALIKE_P:
         return None
@@ -223,9 +224,6 @@ class _Score:
 
     def __call__(self, values: Array) -> Array:
         return np.interp(values, self.grid, self.values, left=0.0, right=0.0)
-
-    def mean_slope(self, values: Array) -> float:
-        return float(np.interp(values, self.grid, self.slopes, left=0.0, right=0.0).mean())
 
     def locate(self, values: Array, start: float) -> float:
         """Where `values` lie, by Fisher scoring from `start`."""
