@@ -63,8 +63,8 @@ def only(kinds: Iterable[FaultKind | None]) -> FaultKind | None:
 
 def titles(record: RunRecord) -> dict[str, str]:
     """What to call the cards of the record, where there are several."""
-    fuzzed = (check.card for check in correctness.checks(record, "fuzz"))
-    return formatting.titles_of((*(case.card for case in record.cases), *fuzzed), record.cards)
+    named = (one.card for one in (*record.cases, *correctness.checks(record, "fuzz"), *record.builds))
+    return formatting.titles_of(named, record.cards)
 
 
 def _smallest(failed: Sequence[tuple[str, FuzzResult]]) -> tuple[str, FuzzResult] | None:

@@ -27,7 +27,7 @@ from kernelgate.ci.judge.correctness import CHECKED
 from kernelgate.ci.judge.witness import VERIFIED_IN_PROCESS
 from kernelgate.ci.policy.policy import Costs
 from kernelgate.ci.report import costs, remarks
-from kernelgate.ci.report.correctness import MAX_COMMAND
+from kernelgate.ci.report.correctness import MAX_COMMAND, titles
 from kernelgate.ci.report.gpu import JudgedCase
 from kernelgate.ci.report.links import base_option, same_here, whole_again
 
@@ -157,11 +157,11 @@ def machine(record: RunRecord, prices: Costs) -> Section | None:
 
 def _builds(record: RunRecord) -> Table:
     """With the kernel, where there are several cards."""
-    titles = formatting.titles_of((build.card for build in record.builds), record.cards)
+    named = titles(record)
     columns = ("side", "commit", "targets", "#compiled in", "library sha256")
     rows = (
         (
-            *((titles[build.card],) if titles else ()),
+            *((named[build.card],) if named else ()),
             build.side,
             formatting.commit(build.sha, "working tree"),
             _named(", ".join(build.targets)) or formatting.MISSING,
@@ -170,7 +170,7 @@ def _builds(record: RunRecord) -> Table:
         )
         for build in record.builds
     )
-    return table(("kernel", *columns) if titles else columns, rows)
+    return table(("kernel", *columns) if named else columns, rows)
 
 
 def _named(text: str | None) -> Line:

@@ -143,8 +143,7 @@ def _whole(gpu: GpuReport, places: Links, fixed: bool = False) -> Line:
     """The command that does everything again: on the pull request, else on this machine; `fixed`: of a mended head."""
     if places.on_github:
         return _again(gpu, (), places)
-    short = gpu.run.model_copy(update={"base_sha": gpu.run.base_sha and gpu.run.base_sha[:7]})
-    return (Code(whole_again(short, fixed), most=correctness.MAX_COMMAND),)
+    return (Code(whole_again(gpu.run, fixed, digits=7), most=correctness.MAX_COMMAND),)
 
 
 def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:

@@ -16,6 +16,7 @@ from kernelgate.ci.explain.next_step import LaunchShare, SizedCase
 from kernelgate.ci.judge import reference, sentences
 from kernelgate.ci.judge.case import MeanVerdict, Status
 from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.report.correctness import titles
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from kernelgate.ci.report.links import docs
 
@@ -27,7 +28,7 @@ def statistics(
     cases = [one for one in cases if one.status is not Status.ALONE]
     if not cases:
         return None
-    titles = ("case", "#change", "#interval", "#p, adjusted", "#Cliff's delta", "#could be seen", "#Mann–Whitney p",
+    heads = ("case", "#change", "#interval", "#p, adjusted", "#Cliff's delta", "#could be seen", "#Mann–Whitney p",
               "#bootstrap 95%", "#rounds in processes")  # fmt: skip
     note = (
         "Changes are of time, head against base: positive is slower. p is adjusted over the cases of this record. "
@@ -41,7 +42,7 @@ def statistics(
     told = (one for one in cases if one.status is not Status.UNCHANGED and one.case.sentence)
     lines += [(one.name, ": ", formatting.sentence(one.case.sentence), ".") for one in told]
     ids = formatting.ids((one.case.key for one in cases), cards)
-    figures = table(titles, (_statistics_row(one, ids[one.case.key]) for one in cases))
+    figures = table(heads, (_statistics_row(one, ids[one.case.key]) for one in cases))
     blocks: list[Block] = [Bullets(tuple(lines))] if lines else []
     return Section("Statistics", (*blocks, figures, Paragraph(note)), worth=60)
 
@@ -174,11 +175,11 @@ def ladder_sections(gpu: GpuReport) -> tuple[Section, ...]:
     )
     if (found := next_step.longest_ladder(list(sized))) is None:
         return ()
-    cards = formatting.titles_of((case.card for case in gpu.record.cases), gpu.record.cards)
+    cards = titles(gpu.record)
     beside = formatting.reference(card for card in gpu.record.cards if card.name == found.card)
     said = next_step.ladder_sentence(found)
-    titles = (f"#{found.axis}", "#base", "#head", f"#× {beside}")
+    heads = (f"#{found.axis}", "#base", "#head", f"#× {beside}")
     times = ((one, formatting.durations(one.base_us, one.head_us)) for one in found.rungs)
     rows = ((str(one.size), *both, f"{one.speedup:.2f}") for one, both in times)
     title = f"Sizes of {cards[found.card]}" if found.card in cards else "Sizes"
-    return (Section(title, (Paragraph((f"{said[0].upper()}{said[1:]}.",)), table(titles, rows)), worth=60),)
+    return (Section(title, (Paragraph((f"{said[0].upper()}{said[1:]}.",)), table(heads, rows)), worth=60),)

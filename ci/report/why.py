@@ -38,6 +38,7 @@ from kernelgate.ci.explain.recommend import Recommendation, against_change
 from kernelgate.ci.judge import cards, static
 from kernelgate.ci.judge.case import RecordVerdict, Status
 from kernelgate.ci.policy.policy import Static
+from kernelgate.ci.report.correctness import titles
 from kernelgate.ci.report.gpu import JudgedCase
 from kernelgate.ci.report.links import base_option, same_here
 
@@ -219,8 +220,8 @@ def section(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
         split = budget_of(record, one, case) if case is not None and case.status.is_news else None
         rows = (*_rows(one, split), *texts)
         # The base's column and the change are empty where there is no base.
-        titles = ("metric", "#base", "#head", "#change")
-        blocks.append(table(titles[::2], (row[::2] for row in rows)) if alone else table(titles, rows))
+        heads = ("metric", "#base", "#head", "#change")
+        blocks.append(table(heads[::2], (row[::2] for row in rows)) if alone else table(heads, rows))
         if known:
             gains = [each.expected_gain_pct for each in head.recommendations]
             upto = ["" if gain is None else f", up to {gain:.0f}% of the time" for gain in gains]
@@ -272,25 +273,20 @@ def _moved(old: float | None, new: float | None) -> str:
 
 def blocking(record: RunRecord, policy: Static) -> tuple[Line, ...]:
     """A remark for each thing that the compiler alone shows and the policy blocks; none on the head's own cards."""
-    titles, own = _titles(record), cards.of_head(record)
+    named, own = titles(record), cards.of_head(record)
     return tuple(
-        (Mark.SLOWER, " Blocks: ", *_static_line(one, titles))
+        (Mark.SLOWER, " Blocks: ", *_static_line(one, named))
         for one in static.judge(record.builds, policy)
         if one.severity == "fail" and one.card not in own
     )
 
 
-def _titles(record: RunRecord) -> dict[str, str]:
-    """What to call the cards, where kernels of several were compiled."""
-    return formatting.titles_of((build.card for build in record.builds if build.kernels), record.cards)
+def _static_line(one: static.StaticFinding, named: Mapping[str, str]) -> Line:
+    return *_card(named, one.card), Code(one.kernel), " for ", Code(one.target), f": {one.message}."
 
 
-def _static_line(one: static.StaticFinding, titles: Mapping[str, str]) -> Line:
-    return *_card(titles, one.card), Code(one.kernel), " for ", Code(one.target), f": {one.message}."
-
-
-def _card(titles: Mapping[str, str], card: str) -> Line:
-    return (f"{titles[card]}, ",) if titles.get(card) else ()
+def _card(named: Mapping[str, str], card: str) -> Line:
+    return (f"{named[card]}, ",) if named.get(card) else ()
 
 
 def static_section(record: RunRecord, policy: Static) -> Section | None:
@@ -300,15 +296,14 @@ def static_section(record: RunRecord, policy: Static) -> Section | None:
         return None
     columns = ("kernel", "target", "#registers", "#spilled", "#shared memory", "#occupancy", "instructions")
     marks = {"fail": Mark.SLOWER, "warn": Mark.SLIGHT}
-    titles = _titles(record)
-    found = static.judge(record.builds, policy)
-    lines = tuple((marks[one.severity], " ", *_static_line(one, titles)) for one in found)
+    named, found = titles(record), static.judge(record.builds, policy)
+    lines = tuple((marks[one.severity], " ", *_static_line(one, named)) for one in found)
     blocks: list[Block] = [Bullets(lines)] if lines else []
-    figures = table(columns, (_static_row(pair, titles) for pair in pairs))
+    figures = table(columns, (_static_row(pair, named) for pair in pairs))
     return Section("Registers, shared memory, instructions", (*blocks, figures), worth=70)
 
 
-def _static_row(pair: static.Pair, titles: Mapping[str, str]) -> tuple[Piece | Line, ...]:
+def _static_row(pair: static.Pair, named: Mapping[str, str]) -> tuple[Piece | Line, ...]:
     base, head = pair.base, pair.head
     occupancy = ", ".join(
         f"{_sides((base.occupancy_pct.get(gpu) if base else None), value, '%')} on the {gpu}"
@@ -320,7 +315,7 @@ def _static_row(pair: static.Pair, titles: Mapping[str, str]) -> tuple[Piece | L
         if base is None or base.instructions.get(kind) != count
     )
     return (
-        (*_card(titles, pair.card), Code(head.name)),
+        (*_card(named, pair.card), Code(head.name)),
         Code(head.target),
         _sides(base.registers if base else None, head.registers),
         _sides(base.spill_bytes if base else None, head.spill_bytes, " B"),
