@@ -106,10 +106,10 @@ def amount(change: float | None, interval: tuple[float, float] | None) -> tuple[
     return percent(abs(_believable(change, digits)), digits), f"({low} to {high}%)"
 
 
-def moved(change: float) -> str:
-    """ "4.9% slower"; of what rounds to nothing "as fast"."""
-    size = percent(abs(change), 1)
-    return "as fast" if size == percent(0.0, 1) else f"{size} {'slower' if change > 0 else 'faster'}"
+def moved(change: float, than: str = "", as_: str = "") -> str:
+    """ "4.9% slower", or of what rounds to nothing "as fast"; and what it is compared with."""
+    size = percent(abs(change))
+    return f"as fast{as_}" if size == percent(0.0) else f"{size} {'slower' if change > 0 else 'faster'}{than}"
 
 
 def over(change: float, interval: tuple[float, float], direction: str, cases: str) -> str:

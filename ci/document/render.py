@@ -7,6 +7,8 @@ for.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import shutil
 import sys
 import textwrap
@@ -155,6 +157,11 @@ def _html_piece(piece: Piece) -> Markup:
             return Markup('<a href="{}">{}</a>').format(address, _shown(piece))
         case _:
             return Markup.escape(_shown(piece))
+
+
+def digest(text: str) -> str:
+    """What a page's own policy names a style or a script by."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 # Plain text -----------------------------------------------------------------------------------------------------------

@@ -133,8 +133,4 @@ def unconfirmed(compared: Pooled, alone: Pooled | None, gates: Gates) -> Finding
 
 
 def _size(change: float, than: str = "", as_: str = "") -> str:
-    """ "49.8% faster", "0.3% slower" or "as fast", and what it is compared with."""
-    size = formatting.percent(abs(as_percent(change)))
-    if size == formatting.percent(0.0):
-        return f"as fast{as_}"
-    return f"{size} {'slower' if change > 0 else 'faster'}{than}"
+    return formatting.moved(as_percent(change), than, as_)

@@ -7,8 +7,6 @@ served: the Host header gives that away, and is refused.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import re
 import socket
@@ -55,7 +53,7 @@ def page(state: SessionState, known: Calculator, live: bool = False) -> str:
         live=live,
         style=style,
         script=script,
-        hashes={"style": _digest(style), "script": _digest(script)},
+        hashes={"style": render.digest(style), "script": render.digest(script)},
         shown=Markup(shown(state)),  # noqa: S704 (rendered with everything escaped)
         cards=list(known.tiles),
         missing=known.missing,
@@ -91,10 +89,6 @@ def _environment() -> jinja2.Environment:
     made = render.html("kernelgate.ci.lab")
     made.filters["commands"] = with_commands
     return made
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 # ---- live ------------------------------------------------------------------------------------------------------------

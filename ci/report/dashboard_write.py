@@ -43,7 +43,10 @@ def write(shown: Dashboard, library: Mapping[str, str], folder: Path) -> None:
             page=name, root=root, shown=shown, stacked=True, **values
         )
 
-    every = _newest_first(shown.series)
+    last: dict[str, tuple[str, int]] = {}  # of every commit its latest measurement
+    for at, point in ((at, point) for one in shown.series for at, point in enumerate(one.points)):
+        last[point.commit] = max(last.get(point.commit, ("", 0)), (point.made, at))
+    every = sorted(last, key=lambda sha: last[sha], reverse=True)
     compared = {"count": min(len(every), COMPARED), "all": len(every) <= COMPARED}
     named = ((one, f"{one.card} {one.case} on {one.gpu or 'an unknown device'}") for one in shown.decisions)
     rows = ((one.made[:10], one.kind, case, Code(one.sha[:7]), one.who, one.why) for one, case in named)
@@ -230,15 +233,6 @@ def _commits(shown: Sequence[SiteSeries], order: Sequence[str]) -> dict[str, str
         found[f"commits/{name}.js"] = f"kernelgate_commit({_json(_short(sha))}, {_json(value)});\n"
     found["commits.js"] = f"const kernelgate_commits = {_json({'series': names, 'commits': listed})};\n"
     return found
-
-
-def _newest_first(shown: Sequence[SiteSeries]) -> list[str]:
-    """Every commit once, by its latest measurement."""
-    last: dict[str, tuple[str, int]] = {}
-    for one in shown:
-        for at, point in enumerate(one.points):
-            last[point.commit] = max(last.get(point.commit, ("", 0)), (point.made, at))
-    return sorted(last, key=lambda sha: last[sha], reverse=True)
 
 
 def _letter(number: int) -> str:

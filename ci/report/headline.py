@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kernelgate.bench.record import CheckFinding, RunRecord
+from kernelgate.bench.record import CheckFinding
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece
@@ -159,15 +159,6 @@ def _causes(gpus: Sequence[GpuReport], decision: Decision, beside: str | None = 
     return (*formatting.separated(causes[:MAX_CAUSES]), more)
 
 
-def also_blocked(gpus: Sequence[GpuReport], decision: Decision, gates: Gates) -> Line:
-    """ "Also blocks: the description. ", of whatever blocks and the first line does not name."""
-    worst, first = deciding_gpu(gpus, decision), next(iter(decision.blockers), None)
-    if first is None or not _says_itself(first, worst, of_gpu(worst, gates)):
-        return ()
-    rest = tuple(one for one in decision.blockers if (one.code, one.gpu) != (first.code, first.gpu))
-    return ("Also blocks: ", *_causes(gpus, replace(decision, blockers=rest)), ". ") if rest else ()
-
-
 def cause(blocker: Blocker, named_: bool, gpus: Sequence[GpuReport] = ()) -> Line:
     """`gpus`: whose records name what compute-sanitizer found."""
     where: Line = (" on ", Code(blocker.gpu)) if named_ and blocker.gpu else ()
@@ -230,8 +221,13 @@ def of_gpu(gpu: GpuReport, gates: Gates, several: bool = False) -> Words:
     where = label or (*formatting.device(device), *((", CPU kernel",) if formatting.on_cpu(device) else ()))
     if gpu.outcome is Outcome.INCONCLUSIVE:
         where = (*where, *(f" ({note.text})" for note in gpu.record.notes if note.code == "load"))
-    if gpu.verdict is None:
-        return _untimed(gpu.record, where)
+    if gpu.verdict is None:  # made to be profiled or fuzzed
+        if profiled := list(dict.fromkeys(entry.key for entry in gpu.record.profile)):
+            what = Code(profiled[0].id) if len(profiled) == 1 else f"{len(profiled)} cases"
+            return Words(Mark.PASSED, ("Profiled: ", what, *where))
+        mark, *text = correctness.line(gpu.record, gpu.record.fuzz)
+        assert isinstance(mark, Mark)  # noqa: S101 (every line on correctness begins with its mark)
+        return Words(mark, (str(text[0]).lstrip(), *text[1:]))
     if unrun := cards.notes(gpu.record, cards.NO_CASES):
         return Words(Mark.NONE, ("Not measured: ", formatting.sentence(unrun[0].text)))
     # Without cases nothing was measured, so that no machine is worth a word, unless it tells one GPU from another.
@@ -253,17 +249,6 @@ def _failed(failure: Failure, where: Line) -> Words:
         case Fault.RUNNER:
             return Words(Mark.RUNNER, ("Not judged, not your fault", *where, ": ", message))
     return Words(Mark.RUNNER, ("Not judged, not your fault", *where, ": kernelgate itself failed"))
-
-
-def _untimed(record: RunRecord, where: Line) -> Words:
-    """Of a record that was made to be profiled or fuzzed."""
-    profiled = list(dict.fromkeys(entry.key for entry in record.profile))
-    if not profiled:
-        mark, *text = correctness.line(record, record.fuzz)
-        assert isinstance(mark, Mark)  # noqa: S101 (every line on correctness begins with its mark)
-        return Words(mark, (str(text[0]).lstrip(), *text[1:]))
-    what = Code(profiled[0].id) if len(profiled) == 1 else f"{len(profiled)} cases"
-    return Words(Mark.PASSED, ("Profiled: ", what, *where))
 
 
 # A judged record's verdict --------------------------------------------------------------------------------------------
@@ -417,8 +402,13 @@ def summary(gpus: Sequence[GpuReport], decision: Decision, policy: Policy, place
     """How sure that is, whatever else blocks, the other GPUs, and which commits were compared. `on_page`: what of the
     page is worth a link here, such as "plots"."""
     worst = deciding_gpu(gpus, decision)
-    best = best_elsewhere(gpus, worst, of_gpu(worst, policy.gates))
+    words = of_gpu(worst, policy.gates)
+    best = best_elsewhere(gpus, worst, words)
     others: list[Piece] = []
+    # Whatever blocks and the first line does not name.
+    if decision.blockers and _says_itself(first := decision.blockers[0], worst, words):
+        rest = tuple(one for one in decision.blockers if (one.code, one.gpu) != (first.code, first.gpu))
+        others += ["Also blocks: ", *_causes(gpus, replace(decision, blockers=rest)), ". "] if rest else []
     for gpu in gpus:
         # The first line has all that is to be said of a GPU where nothing is slower or open.
         told = gpu is best and all(one.status is Status.UNCHANGED or one.status.is_faster for one in best.cases)
@@ -427,8 +417,7 @@ def summary(gpus: Sequence[GpuReport], decision: Decision, policy: Policy, place
             others += [*said, *_behind(gpu, policy)] if gpu.failure else said
     plots: Line = (Link(on_page, places.page),) if places.page and on_page else ()
     ways = filter(None, (_compared(worst, places), links.diff(worst.run, places), plots))
-    blocked = also_blocked(gpus, decision, policy.gates)
-    return (*_behind(worst, policy), *blocked, *others, *formatting.separated(ways, " · "))
+    return (*_behind(worst, policy), *others, *formatting.separated(ways, " · "))
 
 
 def _behind(gpu: GpuReport, policy: Policy) -> Line:

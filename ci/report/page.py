@@ -5,8 +5,6 @@ One HTML file with everything that was measured, which needs nothing but itself.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import statistics
 from collections.abc import Iterator, Sequence
@@ -56,16 +54,12 @@ def write(reported: BuiltReport, gates: Gates, places: Links = NO_LINKS) -> str:
     axis = scale([judged.case for _, judged in rows], gates)
     templates = render.html("kernelgate.ci.report")
     style, script = (Markup(templates.get_template(name).render()) for name in ("page.css", "page.js"))  # noqa: S704
-    hashes = {
-        name: base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-        for name, content in (("style", style), ("script", script))
-    }
     return templates.get_template("page.html.jinja").render(
         report=reported.report,
         title=render.first_line(reported.report).partition(" ")[2],
         style=style,
         script=script,
-        hashes=hashes,
+        hashes={"style": render.digest(style), "script": render.digest(script)},
         top=_top(reported.gpus, places),
         cases=[case for case, _ in rows],
         mark=sentences.mark,
