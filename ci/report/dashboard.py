@@ -469,25 +469,22 @@ def _reach(error: float | None, processes: int) -> float | None:
 
 def weeks(connection: sa.Connection) -> tuple[SiteWeek, ...]:
     """Newest first; of records that say when they were made, and of nothing that another tool measured."""
-    asked = sa.select(RECORD.c.id, RECORD.c.made, RECORD.c.gpu, RECORD.c.reason)
+    counts = sa.func.count().label("cases"), sa.func.count(POINT.c.finding).label("odd")
+    points = sa.select(POINT.c.record_id, *counts).where(POINT.c.side == "head").group_by(POINT.c.record_id).subquery()
+    asked = sa.select(RECORD.c.id, RECORD.c.made, RECORD.c.gpu, RECORD.c.reason, points.c.cases, points.c.odd)
+    asked = asked.outerjoin(points, points.c.record_id == RECORD.c.id)
     every = connection.execute(asked.where(RECORD.c.made.is_not(None), RECORD.c.rules != "")).all()
     kept = sorted({_monday(row.made) for row in every})[-WEEKS:]
     weeks: dict[tuple[str, str], SiteWeek] = {}
     of: dict[int, SiteWeek] = {}
-    reasons: dict[int, str] = {}
     for row in every:
         if (monday := _monday(row.made)) in kept:
             week = of[row.id] = weeks.setdefault((monday, row.gpu), SiteWeek(monday, row.gpu))
             week.records += 1
-            reasons[row.id] = row.reason or "no times"
-    points = sa.select(POINT.c.record_id, sa.func.count(), sa.func.count(POINT.c.finding))
-    for id_, count, odd in connection.execute(points.where(POINT.c.side == "head").group_by(POINT.c.record_id)):
-        if id_ in of:
-            del reasons[id_]
-            of[id_].cases += count
-            of[id_].untrusted += odd
-    for id_, reason in reasons.items():
-        of[id_].unjudged[reason] += 1
+            week.cases += row.cases or 0
+            week.untrusted += row.odd or 0
+            if not row.cases:
+                week.unjudged[row.reason or "no times"] += 1
     spreads = sa.select(COMPARISON.c.record_id, COMPARISON.c.spread_pct)
     told = COMPARISON.c.status.is_not(None), COMPARISON.c.spread_pct.is_not(None)
     for id_, spread_pct in connection.execute(spreads.where(*told)):
