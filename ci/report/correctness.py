@@ -15,8 +15,7 @@ from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.formatting import counted, sentence
 from kernelgate.ci.document.model import Block, Code, Line, Mark, Paragraph, Piece, Section, Verbatim, table
 from kernelgate.ci.judge import cards, correctness, reference
-from kernelgate.ci.judge.correctness import fuzz_failures, wrong_outputs
-from kernelgate.ci.judge.shared_axes import shared
+from kernelgate.ci.judge.correctness import fuzz_failures, shared, wrong_outputs
 from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report.gpu import GpuReport
 from kernelgate.ci.report.links import same_here
@@ -63,7 +62,7 @@ def only(kinds: Iterable[FaultKind | None]) -> FaultKind | None:
 
 def titles(record: RunRecord) -> dict[str, str]:
     """What to call the cards of the record, where there are several."""
-    named = (one.card for one in (*record.cases, *correctness.checks(record, "fuzz"), *record.builds))
+    named = cards.known(record) | {check.card for check in correctness.checks(record, "fuzz")}
     return formatting.titles_of(named, record.cards)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernelgate.bench.record.subjects import Axes
-from kernelgate.ci.judge.shared_axes import shared
+from kernelgate.ci.judge.correctness import shared
 
 N = range(1, 130)
 
