@@ -150,8 +150,7 @@ def carry_over(process: TimedProcess) -> CarryOver | None:
 
 
 def _log_ratios(process: TimedProcess) -> Array:
-    times = process.samples_us
-    base, head = (np.log(np.array(times.get(side, ()), dtype=float)) for side in ("base", "head"))
+    base, head = (np.log(np.array(process.samples_us.get(side, ()), dtype=float)) for side in ("base", "head"))
     return head - base if len(base) == len(head) else np.array([])
 
 
@@ -219,8 +218,7 @@ def clock_by_side(processes: Sequence[TimedProcess]) -> Iterator[Finding]:
 
 def _clock_ratios(process: TimedProcess) -> Array:
     """Of each round, the head's clock over the base's, as logarithms; empty where they are not known."""
-    clocks = process.timing.sm_mhz
-    base, head = (np.array(clocks.get(side, ()), dtype=float) for side in ("base", "head"))
+    base, head = (np.array(process.timing.sm_mhz.get(side, ()), dtype=float) for side in ("base", "head"))
     rounds = len(process.samples_us.get("base", ()))
     if not rounds or not len(base) == len(head) == rounds or min(base.min(), head.min()) <= 0:
         return np.array([])

@@ -281,8 +281,7 @@ def of_paired(
         return plain
     bias = _rounding(base, head)
     sides = {"base": base, "head": head}
-    margin = math.log1p(policy.gates.margin_pct / 100)
-    found += validity.of_samples(sides, paired, bias > margin)
+    found += validity.of_samples(sides, paired, bias > math.log1p(policy.gates.margin_pct / 100))
     found += validity.implausible(sides, reference, case.case, device)
     if not paired:
         # Past comparisons were paired: of these processes they say nothing.

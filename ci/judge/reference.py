@@ -64,8 +64,7 @@ class CaseMemory:
 
 
 def memory(record: RunRecord) -> tuple[CaseMemory, ...]:
-    found = map(_of_case, timed_cases(record))
-    return tuple(one for one in found if one.base or one.head or one.reference)
+    return tuple(one for one in map(_of_case, timed_cases(record)) if one.base or one.head or one.reference)
 
 
 def above_memory_max(record: RunRecord, gates: Gates) -> tuple[CaseMemory, ...]:

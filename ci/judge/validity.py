@@ -116,8 +116,7 @@ class Moved:
     def against(self, change: float, gates: Gates) -> tuple[Finding, ...]:
         """The findings; the one about the bias forbids a verdict where it could be most of the change, and matters.
         Otherwise it widens the interval by what was measured of it, and the verdict follows from that."""
-        margin = math.log1p(gates.margin_pct / 100)
-        if not self.findings or self.bias <= max(margin, abs(change) / 2):
+        if not self.findings or self.bias <= max(math.log1p(gates.margin_pct / 100), abs(change) / 2):
             return self.findings
         return (*self.findings[:-1], replace(self.findings[-1], disqualifies=True))
 
@@ -224,8 +223,7 @@ def drift_of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
     if drifts := _drifts(ratios):
         trend = _trend(drifts, ratios)
         most = f", as do most processes: up to {formatting.percent(as_percent(trend))} of change" if trend else ""
-        found = Finding(DRIFT, f"head moved by {_first(drifts, ' against base')}{most}", False)
-        return Moved(trend, (found,))
+        return Moved(trend, (Finding(DRIFT, f"head moved by {_first(drifts, ' against base')}{most}", False),))
     together = (
         Finding(DRIFT, f"the {side} drifted by {_first(drifts)}, base and head together", False, side)
         for side, processes in (("base", base), ("head", head))

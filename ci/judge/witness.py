@@ -89,8 +89,7 @@ def apart(turns: Sequence[Array], base: Sequence[Array], head: Sequence[Array], 
     medians = [stats.median_of(ratios) for ratios in turns]
     if len(medians) > 1:
         changes, variances = np.array([one.change for one in medians]), np.array([one.error**2 for one in medians])
-        spread = math.log1p(CPU_SPREAD_PCT / 100)
-        return stats.pool(changes, variances, spread, PRIOR_TURNS)
+        return stats.pool(changes, variances, math.log1p(CPU_SPREAD_PCT / 100), PRIOR_TURNS)
     levels = [[float(np.median(np.log(times))) for times in side] for side in (base, head) if len(side) > 1]
     scatter = sum(max(0.0, float(np.var(of_side, ddof=1)) - tolerated**2) for of_side in levels)
     return replace(medians[0], error=math.sqrt(medians[0].error ** 2 + scatter))
@@ -102,8 +101,7 @@ def contradiction(compared: Pooled, paired: bool, alone: Pooled, alpha: float, t
     `alpha`: this case's share of the chance of a false alarm in the record. Different processes place code and data
     differently, which has the same bound as for processes that take turns.
     """
-    placement = math.log1p(ALTERNATING_BIAS_PCT / 100)
-    gap = stats.difference(alone, compared, compared.bias + placement)
+    gap = stats.difference(alone, compared, compared.bias + math.log1p(ALTERNATING_BIAS_PCT / 100))
     if abs(gap.change) <= max(tolerated, gap.half_width(alpha)):
         return None
     where = "in one process" if paired else "where they take turns"
@@ -116,8 +114,7 @@ def unconfirmed(compared: Pooled, alone: Pooled | None, gates: Gates) -> Finding
     """What keeps an improvement open of which the witness does not surely see half: noise or not, it confirms none. Nor
     does one that a head ended, which is None. A change that the comparison itself does not show is no improvement that
     a witness would have to confirm."""
-    gate = math.log1p(-gates.improvement_pct / 100)
-    shown = compared.change <= gate and compared.p() < GATES_P
+    shown = compared.change <= math.log1p(-gates.improvement_pct / 100) and compared.p() < GATES_P
     least = alone.change + alone.half_width(2 * MISS) if alone else math.inf
     if not shown or least <= compared.change / 2:
         return None
