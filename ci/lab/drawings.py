@@ -89,8 +89,7 @@ def gains(tries: Sequence[TriedChange]) -> SessionDrawing | None:
     timed = [(one, *one.gain) for one in tries if one.gain]
     if not timed:
         return None
-    values = [0.0, *(end for _, gain, interval in timed for end in (gain, *interval))]
-    up = Scale.over(values, TOP + PLOT, TOP)
+    up = Scale.over([0.0, *(end for _, gain, interval in timed for end in (gain, *interval))], TOP + PLOT, TOP)
     last = max(one.number for one in tries)
     across = Scale.over([1.0, float(last)], LEFT, WIDTH, room=0.1)
     step = -(-last // MOST_LABELS)

@@ -48,8 +48,7 @@ class Session:
 
     @property
     def is_open(self) -> bool:
-        closed = any(isinstance(event, Closed) for event in self.events)
-        return self.opened.source == "measured" and not closed
+        return self.opened.source == "measured" and not any(isinstance(event, Closed) for event in self.events)
 
     @property
     def work(self) -> Path:

@@ -180,8 +180,7 @@ def _performance(gate: TriedGate) -> dict[str, object]:
 
 def _profile(gate: TriedGate) -> dict[str, object]:
     out = gate.session.work / "profile"
-    library = ("--head-library", gate.library())
-    gate.run("profile", "--alone", *library, *gate.cases[:2], "--set", "full", "--out", out)
+    gate.run("profile", "--alone", "--head-library", gate.library(), *gate.cases[:2], "--set", "full", "--out", out)
     report = advice.newest(out, "*.ncu-rep")
     if report is None:
         raise GateFailedError("the profiler left no report")

@@ -178,5 +178,4 @@ def speed_words(one: SessionSummary) -> str:
 def usd_words(one: SessionSummary) -> str:
     """What it cost, by what is known: nobody's bill is zero because nobody logged it."""
     parts = (("GPU", one.figures.usd_gpu), ("assistant", one.figures.usd_assistant), ("other", one.figures.usd_other))
-    known = [f"{usd:.2f} USD {of}" for of, usd in parts if usd is not None]
-    return " + ".join(known) or "cost not known"
+    return " + ".join(f"{usd:.2f} USD {of}" for of, usd in parts if usd is not None) or "cost not known"

@@ -47,7 +47,6 @@ MARKS = {
 def page(state: SessionState, known: Calculator, live: bool = False) -> str:
     """One HTML file that fetches nothing; a live one asks its server, and no other, for what has changed."""
     style, script = (Markup(_environment().get_template(name).render()) for name in ("page.css", "page.js"))  # noqa: S704
-    facts = calculator_data(known, state.opened.gpu)
     return _environment().get_template("page.html.jinja").render(
         state=state,
         live=live,
@@ -58,7 +57,7 @@ def page(state: SessionState, known: Calculator, live: bool = False) -> str:
         cards=list(known.tiles),
         missing=known.missing,
         axes=AXES,
-        data=htmlsafe_json_dumps(facts, separators=(",", ":"), allow_nan=False),
+        data=htmlsafe_json_dumps(calculator_data(known, state.opened.gpu), separators=(",", ":"), allow_nan=False),
     )  # fmt: skip
 
 

@@ -109,8 +109,7 @@ def run(session: Session, root: Path, policy: Policy, asked: TriedChange) -> Tri
     nothing to try, or something comes first."""
     known = tries(session.events)
     with folder.alone(session):
-        speedup = state.figures(session.events, policy).speedup_before
-        if gate := due(state.gate_states(session.events), speedup):
+        if gate := due(state.gate_states(session.events), state.figures(session.events, policy).speedup_before):
             first = f"`kernelgate session gate {gate}`, or pass it over with --skip"
             raise UsageError(f"{gate} comes before any change: {first}")
         if known and known[-1].decision is None:
@@ -168,8 +167,7 @@ def _measured(session: Session, root: Path, policy: Policy, asked: TriedChange) 
     work = session.work / f"try-{asked.number}"
     shutil.rmtree(work, ignore_errors=True)  # of one that was ended
     files.write(work / TRY, log.line(asked))
-    expected = watching.expected_seconds(None, session, folder.every(root))
-    watch = Watch(f"try {asked.number}", LIMIT_S, expected)
+    watch = Watch(f"try {asked.number}", LIMIT_S, watching.expected_seconds(None, session, folder.every(root)))
     done = watching.run("kernelgate.ci.lab.trying", [str(work.absolute())], root, watch)
     tried = TriedChange.model_validate_json((work / TRY).read_text(encoding="utf-8"))
     told: dict[str, object] = {
