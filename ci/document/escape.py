@@ -100,8 +100,7 @@ def prose(text: str) -> Markdown:
 
     A space at either end is kept, so that pieces of a sentence can be joined.
     """
-    words = visible(text).split(" ")
-    marked = ((_is_plain(word, first=index == 0), word) for index, word in enumerate(words))
+    marked = ((_is_plain(word, first=index == 0), word) for index, word in enumerate(visible(text).split(" ")))
     runs = []
     for plain, same in groupby(marked, key=itemgetter(0)):
         run = " ".join(word for _, word in same)

@@ -53,8 +53,7 @@ def first_line(report: Report) -> str:
 def show(report: Report, output: TextIO, details: bool = True) -> None:
     """Prints the report: for people in a terminal, as the comment's Markdown anywhere else."""
     if output.isatty():
-        width = min(shutil.get_terminal_size((WIDTH, 24)).columns, MAX_WIDTH)
-        output.write(terminal(report, details, width))
+        output.write(terminal(report, details, min(shutil.get_terminal_size((WIDTH, 24)).columns, MAX_WIDTH)))
     else:
         output.write(comment(report))
 

@@ -338,8 +338,7 @@ def _at_the_roof(sides: Profiles, whole: float, found: Sequence[LogPart]) -> Seq
     if busy < SATURATED_PCT or abs(traffic) < TRAFFIC_NOISE or traffic * whole <= 0:
         return found
     taken = math.copysign(min(abs(traffic), abs(whole)), whole)
-    others = [replace(part, log=part.log * (1 - taken / whole)) for part in found]
-    return [_part("dram_bytes", sides, taken), *others]
+    return [_part("dram_bytes", sides, taken), *(replace(one, log=one.log * (1 - taken / whole)) for one in found)]
 
 
 def _instructions(sides: Profiles) -> Iterator[LogPart]:

@@ -52,8 +52,7 @@ def sections(record: RunRecord) -> tuple[Section, ...]:
     units = "Errors against float64 in units in the last place (ulp), base → head, on the same inputs. "
     bias = ("Bias is the mean of ", Code("output - oracle"), ", bias in size of ", Code("|output| - |oracle|"), ". ")
     model = (docs("how accuracy is judged", "statistics.md#accuracy"), " has the model.")
-    note = Paragraph((units, *bias, *more, *model))
-    return (Section("Accuracy", (table(TITLES, rows), note), worth=30),)
+    return (Section("Accuracy", (table(TITLES, rows), Paragraph((units, *bias, *more, *model))), worth=30),)
 
 
 def to_text(record: RunRecord, rules: AccuracyRules) -> str:

@@ -115,8 +115,8 @@ def compared(verdict: RecordVerdict, record: RunRecord | None, policy: Policy, n
     else:
         built = of_verdict(record, verdict, policy)
         made, blocks = built.report, built.decision.blocks
-    shown = replace(made, headline=(verdict.record, ": ", *made.headline)) if named else made
-    return shown, exit_code(verdict, blocks)
+    made = replace(made, headline=(verdict.record, ": ", *made.headline)) if named else made
+    return made, exit_code(verdict, blocks)
 
 
 def of_verdict(
@@ -276,8 +276,7 @@ def _row(row: JudgedCase, blocks: bool) -> tuple[Piece | Line, ...]:
     # Nothing is shown of a change that nobody should believe.
     unknown = row.status is Status.ALONE or case.disqualifying
     change = formatting.MISSING if unknown else formatting.signed(case.change_pct, case.interval_pct)[0]
-    strong = row.status.is_news and not unknown
-    return (mark, Strong(change) if strong else change, times, _name(row))
+    return (mark, Strong(change) if row.status.is_news and not unknown else change, times, _name(row))
 
 
 def _name(row: JudgedCase) -> Line:

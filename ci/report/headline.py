@@ -168,8 +168,7 @@ def cause(blocker: Blocker, named_: bool, gpus: Sequence[GpuReport] = ()) -> Lin
         bounded = {"text": visible(found.text, 60), "tool": found.tool and visible(found.tool, 20)}
         at_line = {"kernel": None} if found.file and found.line else {}
         said = correctness.finding(found.model_copy(update=bounded | at_line))
-        short = (replace(one, most=24) if isinstance(one, Code) else one for one in said)
-        return (*short, *where)
+        return (*(replace(one, most=24) if isinstance(one, Code) else one for one in said), *where)
     if blocker.code is BlockCode.SLOWER and blocker.subject:
         words += " of "
     subject = Code(blocker.subject, most=60) if blocker.subject else "the kernel"
@@ -337,8 +336,7 @@ def _upto(group: Sequence[JudgedCase], of: int = 0) -> str:
     case = group[0].case
     size, between = formatting.amount(case.change_pct, case.interval_pct)
     number = f"{len(group)} of {of} cases " if len(group) < of else "both cases " if of == 2 else f"all {of} cases "
-    several = f"{len(group)} " if len(group) > 1 else "another "
-    count = number if of > 1 else "" if of else several
+    count = number if of > 1 else "" if of else f"{len(group)} " if len(group) > 1 else "another "
     upto, likely = "up to " if len(group) > 1 else "", group[0].status.is_likely
     text = f"{upto}{size} {_direction(case.change_pct)}"
     return f"{count}very likely {text} {between}" if likely else f"{count}{text}"
@@ -433,8 +431,7 @@ def _behind(gpu: GpuReport, policy: Policy) -> Line:
         return ("Speed was not judged. ", *correctness.first_failure(gpu.record))
     if gpu.verdict is None or not gpu.cases or is_alone(gpu.cases):
         return ()
-    words = of_verdict(gpu.verdict, gpu.cases, (), policy.gates)
-    return (*_sure(words.about, gpu.cases, policy), " ")
+    return (*_sure(of_verdict(gpu.verdict, gpu.cases, (), policy.gates).about, gpu.cases, policy), " ")
 
 
 def _sure(about: JudgedCase | MeanVerdict | None, cases: Sequence[JudgedCase], policy: Policy) -> Line:

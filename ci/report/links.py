@@ -90,8 +90,7 @@ def commit(sha: str | None, unknown: str, links: Links) -> Line:
 
 def diff(run: Run, links: Links, text: str = "diff") -> Line:
     """What changed between the two commits that were measured; nothing where they are not known."""
-    known = formatting.is_commit(run.base_sha) and formatting.is_commit(run.head_sha)
-    if not known or not links.repository:
+    if not (formatting.is_commit(run.base_sha) and formatting.is_commit(run.head_sha) and links.repository):
         return ()
     # Two dots: what was measured is base against head, whatever their merge base is.
     return (Link(text, f"{links.repository}/compare/{run.base_sha}..{run.head_sha}"),)

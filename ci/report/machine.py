@@ -198,10 +198,8 @@ def commands(record: RunRecord, cases: Sequence[JudgedCase]) -> Section:
 
 def profile_command(record: RunRecord, key: CaseKey, *more: str) -> str:
     """Profiles one case on both sides again."""
-    alone = all(one.side == "head" for one in record.profile)
-    base = base_option(record.run) or (("--alone",) if alone else ())
-    words = ["profile", *more, *base, *same_here(record.run, "--head")]
-    return _on_case(words, cards.called(record, key))
+    base = base_option(record.run) or (("--alone",) if all(one.side == "head" for one in record.profile) else ())
+    return _on_case(["profile", *more, *base, *same_here(record.run, "--head")], cards.called(record, key))
 
 
 def _on_case(words: Sequence[str], case: str) -> str:

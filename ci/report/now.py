@@ -46,8 +46,7 @@ def _step(gpus: Sequence[GpuReport], worst: GpuReport, decision: Decision, place
     if (lost := next((gpu for gpu in (worst, *gpus) if gpu.failure is not None), None)) is not None:
         check = docs("Check the runner", "runner.md#5-check-the-machine")
         machine: Line = (" Lost again? ", check, ".") if lost.failure and lost.failure.fault is Fault.RUNNER else ()
-        again = _again(lost, (), places)
-        return (NOW, " nothing in your change to fix; ", *again, " measures it again.", *machine)
+        return (NOW, " nothing in your change to fix; ", *_again(lost, (), places), " measures it again.", *machine)
     if decision.open:
         return (NOW, " ", *_whole(worst, places), " measures what is missing.")
     return _of_verdict(worst, places, far_below)
@@ -96,8 +95,7 @@ def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, plac
             what: Line = (" correct the claim ", Code(first.subject, most=80), " in ")
         case BlockCode.DESCRIPTION:
             lacking = [one.subject for one in decision.blockers if one.code is BlockCode.DESCRIPTION]
-            named = [piece for one in lacking for piece in (" and ", Code(one, most=80))][1:]
-            what = (" add ", *named, " to ")
+            what = (" add ", *formatting.separated(((Code(one, most=80),) for one in lacking), " and "), " to ")
             if gpu.failure is not None or decision.open:
                 rest = (" ", *_again(gpu, (), places), " fills in what it measures.")
         case _:

@@ -36,9 +36,8 @@ def processes(case: CaseVerdict, gates: Gates) -> Markup | None:
     # All changes, and the intervals as far as they leave room for those.
     core = [*(row.change_pct for row in rows), *(bound for row in together for bound in (row.low_pct, row.high_pct))]
     room = (max(core) - min(core)) or abs(core[0]) or 1.0
-    low = max(min(row.low_pct for row in rows), min(core) - room)
-    high = min(max(row.high_pct for row in rows), max(core) + room)
-    axis = Scale.over([*core, low, high], NAMES, RIGHT)
+    low, high = min(row.low_pct for row in rows), max(row.high_pct for row in rows)
+    axis = Scale.over([*core, max(low, min(core) - room), min(high, max(core) + room)], NAMES, RIGHT)
     bottom = PROCESSES_TOP + PROCESS_ROW * len(rows) + 6
     labels = [*(f"process {index + 1}" for index in range(len(each))), "together"]
     drawn = [

@@ -151,8 +151,7 @@ def _changes(found: ScanAnswer) -> Table | None:
             change, interval = formatting.signed(one.change_pct, one.interval_pct)
             if one.interval_pct is None:
                 change, interval = f"about {change}", f"not confirmed: {one.said}"
-            commit = (mark, " ", Code(one.commit[:SHORT]))
-            rows.append((commit, Strong(change), interval, one.subject, Code(case.case)))
+            rows.append(((mark, " ", Code(one.commit[:SHORT])), Strong(change), interval, one.subject, Code(case.case)))
     return table(("commit", "#change", "95%", "subject", "case"), rows) if rows else None
 
 

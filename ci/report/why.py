@@ -217,8 +217,7 @@ def section(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
         blocks.append(Paragraph((name, f": {_verdicts(one)}.") if known else (name,)))
         texts = _texts([each for each in record.profile if each.key == one.key])
         case = judged.get(one.key)
-        split = budget_of(record, one, case) if case is not None and case.status.is_news else None
-        rows = (*_rows(one, split), *texts)
+        rows = (*_rows(one, budget_of(record, one, case) if case and case.status.is_news else None), *texts)
         # The base's column and the change are empty where there is no base.
         heads = ("metric", "#base", "#head", "#change")
         blocks.append(table(heads[::2], (row[::2] for row in rows)) if alone else table(heads, rows))
@@ -244,8 +243,7 @@ def _rows(one: Both, split: Budget | None) -> Iterator[tuple[Piece, ...]]:
     first = [each.metric for each in split.causes if each.metric in after or each.metric in before] if split else []
     stalls = [key for key, _ in analyze.top_stalls(after)]
     known = [key for key in analyze.in_order(stalls, before, after) if key in after or key in before]
-    others = [key for key in chain(after, before) if not _is_known(key)]
-    for key in dict.fromkeys((*first, *known, *others)):
+    for key in dict.fromkeys((*first, *known, *(key for key in chain(after, before) if not _is_known(key)))):
         old, new = before.get(key), after.get(key)
         label = Strong(metrics.label(key)) if key in first else metrics.label(key) if _is_known(key) else Code(key)
         shown = (formatting.MISSING if value is None else metrics.show(key, value) for value in (old, new))
