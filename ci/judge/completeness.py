@@ -62,18 +62,14 @@ def against_plan(record: RunRecord, label: str) -> Completeness:
     if expected is None:
         return Completeness()
     contrary = tuple(_contradictions(record, expected, label))
-    if replanned(record, expected):
+    if None not in (record.run.plan_hash, expected.hash) and record.run.plan_hash != expected.hash:
         return Completeness((REPLANNED,), contrary=contrary)
-    exempt = cards.same_library(record).union(_judged_by_own(record, expected))
-    sanitized = "sanitizer" in expected.checks
-    unable = _unchecked(record, expected, "sanitizer", exempt, by_machine=True) if sanitized else ()
-    by_machine = (*unable, *_without_reference(record, expected, exempt, noted=True))
-    by_head = tuple(_missing(record, expected))
+    by_head, by_machine = _missing(record, expected)
     # What the head itself brought decides nothing, so it may be there.
     asked, own = {case.key for case in expected.cases}, cards.of_head(record)
     if asked and (extra := [case for case in record.cases if case.key not in asked and case.card not in own]):
         contrary += (("it holds ", *_named(record, extra), ", which the plan did not ask for"),)
-    return Completeness((*by_head, *by_machine), bool(by_machine) and not by_head, contrary)
+    return Completeness((*by_head, *by_machine), bool(by_machine and not by_head), contrary)
 
 
 MEANT = "if that is meant, an administrator merges past the check"
@@ -100,12 +96,6 @@ def supplied(record: RunRecord, as_planned: bool) -> frozenset[str]:
     return frozenset(part for part, is_held in held if is_held and record.run.ended in (None, "complete"))
 
 
-def replanned(record: RunRecord, expected: Expected) -> bool:
-    """Whether the default branch asks for something else than it did when the record was planned."""
-    planned = record.run.plan_hash
-    return planned is not None and expected.hash is not None and planned != expected.hash
-
-
 def too_large(record: RunRecord, expected: Expected, rules: Processes) -> Line:
     """Why judging the record would take longer than any measurement of this plan warrants; empty where it would not."""
     if len(record.cases) > len(expected.cases) + SPARE_CASES:
@@ -117,37 +107,39 @@ def too_large(record: RunRecord, expected: Expected, rules: Processes) -> Line:
     return ()
 
 
-def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
+def _missing(record: RunRecord, expected: Expected) -> tuple[list[Line], list[Line]]:
+    """What is missing that the head may have caused, and what the machine alone."""
+    by_head, by_machine = list[Line](), list[Line]()
     # Of the devices that timed something, or of the first where nothing was timed.
     known_devices = {one.id: one.device.compute_capability for one in record.environments}
     used = {known_devices.get(process.environment) for process in record.processes if process.timings}
     if expected.target is not None and None in (used or {record.environment.device.compute_capability}):
-        asked = Code(expected.target)
-        yield ("it is not known on which compute capability it was measured; the plan asked for ", asked)
+        unknown = "it is not known on which compute capability it was measured; the plan asked for "
+        by_head.append((unknown, Code(expected.target)))
     # Cards of the plan that were judged by the head's own all the same.
-    if own := _judged_by_own(record, expected):
-        yield (*_listed(own), f" {_were(own)} judged by the card of this pull request, not by that of the plan")
+    if own := sorted(cards.of_head(record) & {card.name for card in expected.cards if card.source != "head"}):
+        by = f" {_were(own)} judged by the card of this pull request, not by that of the plan"
+        by_head.append((*_listed(own), by))
     known = cards.known(record)
     gone = sorted({case.card for case in expected.cases} - known) if known and "" not in known else []
     if gone:
         said = f", which the head may have deleted or renamed: {MEANT}"
-        yield ("nothing was measured of the card ", *_listed(gone), said)
+        by_head.append(("nothing was measured of the card ", *_listed(gone), said))
     exempt = cards.same_library(record) | {*own, *gone}
-    yield from _untimed(record, expected, exempt)
+    by_head += _untimed(record, expected, exempt)
     for kind in expected.checks:
         if kind == "witness":
-            yield from _unwitnessed(record, expected, exempt)
+            by_head += _unwitnessed(record, expected, exempt)
         else:
-            yield from _unchecked(record, expected, kind, exempt, by_machine=False)
+            for unable, line in _unchecked(record, expected, kind, exempt):
+                (by_machine if unable else by_head).append(line)
     checked = timed_cases(record, correctness.CHECKED)
-    yield from _unverified(record, [case for case in checked if case.case.card not in exempt])
-    yield from _without_reference(record, expected, exempt, noted=False)
+    by_head += _unverified(record, [case for case in checked if case.case.card not in exempt])
+    for unable, line in _without_reference(record, expected, exempt):
+        (by_machine if unable else by_head).append(line)
     if record.run.ended not in (None, "complete"):
-        yield (f"the run ended early: {record.run.ended}",)
-
-
-def _judged_by_own(record: RunRecord, expected: Expected) -> list[str]:
-    return sorted(cards.of_head(record) & {card.name for card in expected.cards if card.source != "head"})
+        by_head.append((f"the run ended early: {record.run.ended}",))
+    return by_head, by_machine
 
 
 def _untimed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:
@@ -164,21 +156,20 @@ def _untimed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> 
 
 
 def _unchecked(
-    record: RunRecord, expected: Expected, kind: CheckKind, exempt: Collection[str], by_machine: bool | None = None
-) -> Iterator[Line]:
-    """The cards for which a check did not run to its end. `by_machine`: only those that lack it because the machine has
-    no compute-sanitizer, or only the others."""
+    record: RunRecord, expected: Expected, kind: CheckKind, exempt: Collection[str]
+) -> Iterator[tuple[bool, Line]]:
+    """The cards for which a check did not run to its end, and whether because the machine has no compute-sanitizer."""
     made = {check.card: check for check in record.checks if check.kind == kind}
     asked = {card.name for card in expected.cards} | {case.card for case in expected.cases}
-    by_words: dict[str, list[str]] = {}
+    by_words: dict[tuple[bool, str], list[str]] = {}
     for card in sorted(asked - set(exempt)):
         unable = kind == "sanitizer" and card in made and made[card].status == "skipped" and not made[card].run
-        if by_machine in (None, unable) and (why_not := _why_not(made.get(card))):
-            by_words.setdefault(why_not, []).append(card)
-    for words, names in by_words.items():
+        if why_not := _why_not(made.get(card)):
+            by_words.setdefault((unable, why_not), []).append(card)
+    for (unable, words), names in by_words.items():
         of: Line = () if len(names) == len(asked) else (" for ", *_listed(names))
         did, _, why = words.partition(": ")
-        yield (f"the {kind} check {did}", *of, *((": ", why) if why else ()))
+        yield unable, (f"the {kind} check {did}", *of, *((": ", why) if why else ()))
 
 
 def _why_not(check: Check | None) -> str:
@@ -259,22 +250,22 @@ def _impossible(one: TimedProcess) -> Iterator[str]:
         yield "every call read inputs that an earlier one had read"
 
 
-def _without_reference(record: RunRecord, expected: Expected, exempt: Collection[str], noted: bool) -> Iterator[Line]:
-    """The cases whose card has a reference that was not timed. One that could not be is excused where the device's
-    arithmetic and bandwidth say what is plausible. `noted`: those of which a note says why, or the others."""
+def _without_reference(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[tuple[bool, Line]]:
+    """The cases whose card has a reference that was not timed, and whether a note says why. One that could not be is
+    excused where the device's arithmetic and bandwidth say what is plausible."""
     referring = {card.name for card in expected.cards if card.reference is not None} - set(exempt)
     excused = {note.card for note in cards.notes(record, NO_REFERENCE)}
     asked = {case.key for case in expected.cases if case.card in referring}
-    lacking = []
+    lacking: dict[bool, list[Case]] = {}
     for case in timed_cases(record):
         sides = {side for process in case.processes for side, times in process.samples_us.items() if times}
         if case.key in asked and "head" in sides and "reference" not in sides:
-            why = bool(excused & {None, case.case.card})
-            if why is noted and not (why and validity.floors_us(case.case, record.environment.device)):
-                lacking.append(case.case)
-    if lacking:
-        why_not = " was not timed, so how plausible the times are is not known"
-        yield ("the reference of ", *_named(record, lacking), why_not)
+            noted = bool(excused & {None, case.case.card})
+            if not (noted and validity.floors_us(case.case, record.environment.device)):
+                lacking.setdefault(noted, []).append(case.case)
+    why_not = " was not timed, so how plausible the times are is not known"
+    for noted, cases in lacking.items():
+        yield noted, ("the reference of ", *_named(record, cases), why_not)
 
 
 def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:
