@@ -66,7 +66,7 @@ def compare(records: tuple[Path, ...], baseline: Path | None, rules: Policy, det
             told = shell("kernelgate", "compare", run, "--baseline", stored)
             progress.say(f"Each file was judged by itself. Head against head: {told}")
 
-    code = judging.worst_exit_code([code for _, code in reports])
+    code = min((code for _, code in reports), key=judging.SEVERITY.index)
     return Answered("\n".join(judging.as_json(verdict) for verdict, _ in found), show, code)
 
 

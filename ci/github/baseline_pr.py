@@ -22,7 +22,7 @@ from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import CaseKey, Run, RunRecord, TimedCase, Timing, rates, timed_cases
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.document.model import Code, Line, Link
+from kernelgate.ci.document.model import Code, Line, Link, Mark
 from kernelgate.ci.github import check_run, untrusted_artifact
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError, default_branch, merge_base, patiently, until_done
@@ -173,7 +173,7 @@ def offer(
     comparison = f"against the stored one: {verdict.reason}" if verdict else "there was none before"
     evidence = of_verdict(new, verdict, rules).report if verdict else None
     if evidence and verdict and verdict.verdict is Outcome.REGRESSED and before.accepted:
-        evidence = replace(evidence, headline=remarks.as_accepted(evidence.headline))
+        evidence = replace(evidence, headline=(Mark.SLIGHT, " Slower, and accepted: ", *evidence.headline[2:]))
     # What makes the nights of the history compare.
     pin = Code(f'pinned = "{commit}"')
     unpinned: Line = ("Nights are not timed beside a pinned commit yet: ", pin, " under ", Code("[measure]"))

@@ -132,9 +132,7 @@ def look(cases: Sequence[Evidence], change: Pooled, policy: Policy) -> Inference
     excludes of each that placement is a lottery, the first looks are like all others."""
     rules = policy.processes
     processes = max(case.processes for case in cases)
-    free = all(
-        case.against_baseline or (case.known is not None and case.known.df >= HISTORY_TO_DIRECT_DF) for case in cases
-    )
+    free = all(case.against_baseline or (case.known and case.known.df >= HISTORY_TO_DIRECT_DF) for case in cases)
     first = rules.minimum if free else max(rules.minimum, TO_DIRECT)
     direction = BASELINE_ALPHA if cases[0].against_baseline else policy.certainty.alpha
     alpha, equivalence_alpha = (

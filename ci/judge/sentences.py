@@ -115,11 +115,6 @@ def unseen(smallest_pct: float, digits: int | None = None) -> str:
     return f"a change below {_size(smallest_pct, digits)} could not be seen"
 
 
-def in_statistics(smallest_pct: float) -> str:
-    """The smallest change that could be seen, in a table's cell."""
-    return "a doubling" if smallest_pct >= DOUBLING else formatting.about(smallest_pct)
-
-
 def _would_be_seen(smallest_pct: float, digits: int | None = None) -> str:
     if smallest_pct >= DOUBLING:
         return unseen(smallest_pct)

@@ -40,7 +40,7 @@ SHORTEST_US: Final = 1e-3
 LONGEST_US: Final = 1e10
 """A record with a time outside of these limits is refused."""
 SEVERITY: Final = (1, 3, 2, 0)
-"""Exit codes of single records, the worst first."""
+"""Exit codes of single records, the worst first: a regression, what could not be told, what no gate acts on."""
 LASTING = frozenset({correctness.BASE_WRONG, CONTRADICTS, UNCONFIRMED})
 """Findings that further processes cannot undo."""
 NOTHING_TO_COMPARE = "nothing to compare: base and head compile to the same library"
@@ -119,11 +119,6 @@ def exit_code(verdict: RecordVerdict, blocks: bool = False) -> int:
     slower or faster · 3 not told, or likely at most."""
     acts = {Outcome.IMPROVED: 0, Outcome.REGRESSED: 1}
     return 1 if blocks else acts.get(verdict.verdict, 2 if verdict.verdict in CERTAIN else 3)
-
-
-def worst_exit_code(codes: Sequence[int]) -> int:
-    """The exit code of several records: a regression, then what could not be told, then what no gate acts on."""
-    return min(codes, key=SEVERITY.index)
 
 
 def as_json(verdict: RecordVerdict) -> str:

@@ -140,12 +140,8 @@ def _agreeing(words: Words, decision: Decision) -> tuple[Mark, Line]:
 
 def _says_itself(blocker: Blocker, gpu: GpuReport, words: Words) -> bool:
     """Whether what blocks is itself the verdict, which the GPU's own words name."""
-    verdicts = (BlockCode.WRONG_OUTPUT, BlockCode.DOES_NOT_COMPILE, BlockCode.SLOWER)
-    return (
-        blocker.code in verdicts
-        and words.mark.tone == "bad"
-        and gpu.is_wrong == (blocker.code is BlockCode.WRONG_OUTPUT)
-    )
+    of_verdict = blocker.code in (BlockCode.WRONG_OUTPUT, BlockCode.DOES_NOT_COMPILE, BlockCode.SLOWER)
+    return of_verdict and words.mark.tone == "bad" and gpu.is_wrong == (blocker.code is BlockCode.WRONG_OUTPUT)
 
 
 def _causes(gpus: Sequence[GpuReport], decision: Decision, beside: str | None = None) -> Line:

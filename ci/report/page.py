@@ -48,9 +48,7 @@ def write(reported: BuiltReport, gates: Gates, places: Links = NO_LINKS) -> str:
     """One HTML file that needs nothing else and fetches nothing."""
     labelled = [(gpu, gpu.label if len(reported.gpus) > 1 else "") for gpu in reported.gpus]
     every = [case for gpu, label in labelled for case in _cases(gpu, label, gates)]
-    rows = sorted(
-        ((case, case.judged) for case in every if case.judged is not None), key=lambda row: severity(row[1].case)
-    )
+    rows = sorted(((case, case.judged) for case in every if case.judged), key=lambda row: severity(row[1].case))
     axis = scale([judged.case for _, judged in rows], gates)
     templates = render.html("kernelgate.ci.report")
     style, script = (Markup(templates.get_template(name).render()) for name in ("page.css", "page.js"))  # noqa: S704

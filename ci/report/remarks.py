@@ -36,11 +36,6 @@ def accepted(gpus: Sequence[GpuReport], decision: Decision) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def as_accepted(line: Line) -> Line:
-    """The first line of a regression that was accepted, where nothing is about merging."""
-    return (Mark.SLIGHT, " Slower, and accepted: ", *line[2:])
-
-
 def listed(cases: Iterable[CaseKey], names: Mapping[CaseKey, Piece]) -> Line:
     """ "`a`, `b` and 3 more": each as the table has it, else as people write it in a command."""
 
@@ -147,16 +142,12 @@ def autotuned(record: RunRecord, verdict: RecordVerdict | None) -> Iterator[Line
     names = formatting.names(record.cases, record.cards)
     for case in (one for one in timed_cases(record) if one.key in left):
         for side in ("head", "base"):
-            by_process = [
-                one.timing.autotuned[side].split("; ") for one in case.processes if side in one.timing.autotuned
-            ]
-            for kernels in zip(*by_process, strict=False):
+            each = [one.timing.autotuned[side].split("; ") for one in case.processes if side in one.timing.autotuned]
+            for kernels in zip(*each, strict=False):
                 if len(chosen := Counter(kernels)) > 1:
-                    found = formatting.separated(
-                        (Code(choice), f" in {count}") for choice, count in chosen.most_common()
-                    )
-                    each = "each with a speed of its own. Pin one configuration to compare."
-                    said = (f" of {len(kernels)} processes, {each}",)
+                    found = formatting.separated((Code(one), f" in {count}") for one, count in chosen.most_common())
+                    pin = "each with a speed of its own. Pin one configuration to compare."
+                    said = (f" of {len(kernels)} processes, {pin}",)
                     yield (Mark.SLIGHT, " ", names[case.key], f": the autotuner of {side} chose ", *found, *said)
                     return
 

@@ -52,14 +52,15 @@ def _statistics_row(one: JudgedCase, id_: Code) -> tuple[Piece, ...]:
     if case.disqualifying:
         return (id_, *((formatting.MISSING,) * 7), rounds)
     change, interval = formatting.signed(case.change_pct, case.interval_pct)
-    delta, seen = case.cliffs_delta, case.minimum_detectable_pct
+    delta, least = case.cliffs_delta, case.minimum_detectable_pct
+    seen = "a doubling" if (least or 0.0) >= sentences.DOUBLING else formatting.about(least or 0.0)
     return (
         id_,
         change,
         interval if case.interval_pct else formatting.MISSING,
         formatting.probability(case.p),
         formatting.MISSING if delta is None else formatting.percent(delta, 2, sign=True)[:-1],
-        formatting.MISSING if seen is None else sentences.in_statistics(seen),
+        formatting.MISSING if least is None else seen,
         formatting.probability(case.mann_whitney_p),
         formatting.signed(0.0, case.bootstrap_pct)[1] if case.bootstrap_pct else formatting.MISSING,
         rounds,

@@ -81,8 +81,7 @@ def test_every_sentence_is_readable(log: float, half: float, seen: float, status
         interval_pct=interval,
         minimum_detectable_pct=seen,
     )
-    said = [sentences.of_case(one, POLICY), sentences.noise([one])]
-    said += [sentences.shown([one]) or "", sentences.in_statistics(seen)]
+    said = [sentences.of_case(one, POLICY), sentences.noise([one]), sentences.shown([one]) or ""]
     said += [*formatting.signed(change, interval), *formatting.amount(change, interval)]
     together = replace(mean(Status.SLOWER, 1.0, 9), status=status, direction=one.direction)
     together = replace(together, change_pct=change, interval_pct=interval)
