@@ -23,7 +23,7 @@ from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Mark, Table, table
 from kernelgate.ci.history.canary import APART_PCT
 from kernelgate.ci.history.facts import pct
-from kernelgate.ci.report import costs
+from kernelgate.ci.report import machine
 from kernelgate.ci.report.dashboard import Dashboard, SiteSeries
 
 ASSETS = ("site.css", "list.js", "series.js", "compare.js")
@@ -52,7 +52,8 @@ def write(shown: Dashboard, library: Mapping[str, str], folder: Path) -> None:
     rows = ((one.made[:10], one.kind, case, Code(one.sha[:7]), one.who, one.why) for one, case in named)
     decisions = table(("when", "what", "case", "commit", "by", "why"), rows)
     health: dict[str, Any] = {"weeks": _weeks(shown), "canaries": _canaries(shown), "decisions": decisions}
-    health |= {"prices": costs.prices(shown.costs), "apart": formatting.percent(APART_PCT, 0), "alarms": _alarms(shown)}
+    health |= {"prices": machine.prices(shown.costs), "alarms": _alarms(shown)}
+    health["apart"] = formatting.percent(APART_PCT, 0)
     content = {
         **{f"assets/{name}": text for name, text in library.items()},
         **{f"assets/{name}": templates.get_template(name).render() for name in ASSETS},
@@ -121,7 +122,7 @@ def _weeks(shown: Dashboard) -> Table:
         price = shown.costs.of(week.gpu)
         filled = drawing.rect((0, 2), BAR * week.seconds / largest, 8, "bar")
         spent = [f"{phase} {formatting.percent(100 * part / week.seconds, 0)}" for phase, part in phases]
-        money = costs.amount(price, week.seconds, shown.costs) if price else formatting.MISSING
+        money = machine.amount(price, week.seconds, shown.costs) if price else formatting.MISSING
         reasons = [f"{reason}: {count}" for reason, count in week.unjudged.most_common(3)]
         rows.append(
             (

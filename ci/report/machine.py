@@ -3,12 +3,12 @@ the builds, and the commands that repeat it."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from kernelgate.bench.record import CaseKey, Note, RunRecord, Telemetry, Timing, timed_cases
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.escape import shell
+from kernelgate.ci.document.escape import shell, visible
 from kernelgate.ci.document.model import (
     Block,
     Bullets,
@@ -25,8 +25,8 @@ from kernelgate.ci.document.model import (
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.correctness import CHECKED
 from kernelgate.ci.judge.witness import VERIFIED_IN_PROCESS
-from kernelgate.ci.policy.policy import Costs
-from kernelgate.ci.report import costs, remarks
+from kernelgate.ci.policy.policy import Costs, GpuPrice
+from kernelgate.ci.report import remarks
 from kernelgate.ci.report.correctness import MAX_COMMAND, titles
 from kernelgate.ci.report.gpu import JudgedCase
 from kernelgate.ci.report.links import base_option, same_here, whole_again
@@ -124,7 +124,7 @@ def _timings(record: RunRecord) -> Iterator[Timing]:
     return (timing for process in record.processes if process.role in CHECKED for timing in process.timings)
 
 
-def machine(record: RunRecord, prices: Costs) -> Section | None:
+def machine(record: RunRecord, rules: Costs) -> Section | None:
     """The device and the software, one fact a row, what it cost, and how each side was built."""
     environment, device, run = record.environment, record.environment.device, record.run
     on_cpu = formatting.on_cpu(device)
@@ -145,7 +145,7 @@ def machine(record: RunRecord, prices: Costs) -> Section | None:
         ("system", _named(environment.os)),
         ("host", _named(environment.host)),
         ("measured at", _named(run.created_at)),
-        ("GPU", (spent,) if (spent := costs.spent(record, prices)) else ()),
+        ("GPU", (cost,) if (cost := spent(record, rules)) else ()),
         ("run", () if run.run_id is None else (Code(f"{run.run_id}{attempt}"),)),
     )  # fmt: skip
     rows = [(what, value) for what, value in facts if value]
@@ -206,3 +206,44 @@ def _on_case(words: Sequence[str], case: str) -> str:
     """The command for one case; for all of them where its id is too long to be read."""
     one = shell("kernelgate", *words, "--case", case) if case else ""
     return one if 0 < len(one) <= MAX_COMMAND else shell("kernelgate", *words)
+
+
+# How long measurements had the GPU, and what that costs where the policy has a price ----------------------------------
+
+HOUR_S = 3600.0
+TIMING = ("calls", "verifying", "witness", "starting", "accuracy")
+"""The phases of `kernelgate bench`, which people see as one."""
+MOST = 6
+"""Phases that are named: a record may name any."""
+
+
+def spent(record: RunRecord, rules: Costs) -> str:
+    """Such as "74 s (fuzz 12, bench 50, profile 12), 0.014 USD at 0.68 USD an hour (…)"; "" of none on a GPU."""
+    phases: defaultdict[str, float] = defaultdict(float)
+    for cost in record.costs:
+        phases["bench" if cost.phase in TIMING else visible(cost.phase, 20)] += cost.gpu_seconds
+    total = sum(phases.values())
+    if not total or record.environment.device.name is None or formatting.on_cpu(record.environment.device):
+        return ""
+    named = ", ".join(f"{phase} {seconds:.0f}" for phase, seconds in list(phases.items())[:MOST])
+    price = rules.of(record.environment.device.name)
+    money = f", {amount(price, total, rules)} at {hourly(price, rules)}" if price else ""
+    return f"{total:.0f} s ({named}){money}"
+
+
+def amount(price: GpuPrice, seconds: float, rules: Costs) -> str:
+    return f"{formatting.significant(price.hour * seconds / HOUR_S, 2)} {rules.currency}".rstrip()
+
+
+def hourly(price: GpuPrice, rules: Costs) -> str:
+    return f"{price.hour:g} {rules.currency}".rstrip() + f" an hour ({price.source}, {price.day})"
+
+
+def prices(rules: Costs) -> tuple[str, ...]:
+    """Of each kind of GPU: its price, and when a machine that idles is better stopped."""
+    found = []
+    for gpu, price in rules.gpu_hour.items():
+        stop = f": stop it after {price.idle_minutes:.0f} idle minutes" if price.idle_minutes else ""
+        restart = f", since a stop and a start cost {price.restart:g} {rules.currency}".rstrip() if stop else ""
+        found.append(f"{gpu}: {hourly(price, rules)}{stop}{restart}")
+    return tuple(found)

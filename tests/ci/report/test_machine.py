@@ -11,7 +11,7 @@ from kernelgate.bench.record import Calls, Cost, Device, Environment, Note, RunR
 from kernelgate.ci.document import render
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Costs, GpuPrice, Policy
-from kernelgate.ci.report import costs, machine
+from kernelgate.ci.report import machine
 from kernelgate.ci.report.build import of_verdict
 from tests import runs
 from tests.ci.report_examples import EXAMPLES
@@ -65,12 +65,12 @@ def measured(gpu: str = "NVIDIA L4", capability: str | None = "8.9") -> RunRecor
 
 def test_the_comment_says_what_a_measurement_cost() -> None:
     spent = "74 s (fuzz 12, bench 50, profile 12), 0.014 USD at 0.68 USD an hour (a price list, 2025-10-14)"
-    assert costs.spent(measured(), RULES) == spent
+    assert machine.spent(measured(), RULES) == spent
     shown = of_verdict(measured(), EXAMPLES["slower"]().verdict, Policy(costs=RULES)).report
     assert spent in render.comment(shown).partition("<details>")[2], "folded"
-    assert costs.spent(measured("NVIDIA L40S"), RULES) == "74 s (fuzz 12, bench 50, profile 12)", "of no known price"
-    assert costs.spent(measured("AMD EPYC", None), RULES) == ""
-    assert costs.spent(RunRecord(), RULES) == ""
+    assert machine.spent(measured("NVIDIA L40S"), RULES) == "74 s (fuzz 12, bench 50, profile 12)", "of no known price"
+    assert machine.spent(measured("AMD EPYC", None), RULES) == ""
+    assert machine.spent(RunRecord(), RULES) == ""
 
 
 def test_a_price_says_when_and_where_it_was_found() -> None:
@@ -84,8 +84,8 @@ def test_a_price_says_when_and_where_it_was_found() -> None:
 
 def test_a_machine_idles_as_long_as_a_restart_costs() -> None:
     assert PRICE.idle_minutes == pytest.approx(44.1, abs=0.1)
-    [said] = costs.prices(RULES)
+    [said] = machine.prices(RULES)
     assert "stop it after 44 idle minutes" in said
     for without in ({"restart": None}, {"hour": 0.0}):
-        [said] = costs.prices(Costs(gpu_hour={"NVIDIA L4": PRICE.model_copy(update=without)}))
+        [said] = machine.prices(Costs(gpu_hour={"NVIDIA L4": PRICE.model_copy(update=without)}))
         assert "stop" not in said
