@@ -24,8 +24,6 @@ LABEL = 36.0
 MIDDLE, END = "middle", "end"
 ROOM = 0.06
 """Of an axis, left free beyond the first and the last value."""
-NARROW = 5.0
-"""The largest value over the smallest: below that, a logarithmic axis has round numbers like any other."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +64,6 @@ class Logarithmic:
     logs: Scale
 
     @classmethod
-    def over(cls, values: Sequence[float], start: float, end: float) -> Logarithmic:
-        """From the smallest of the values to the largest."""
-        return cls(Scale.over([math.log10(value) for value in values], start, end))
-
-    @classmethod
     def decades(cls, values: Sequence[float], start: float, end: float) -> Logarithmic:
         """Over whole powers of ten."""
         low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
@@ -81,18 +74,6 @@ class Logarithmic:
 
     def powers(self) -> list[float]:
         return [10.0**power for power in range(math.ceil(self.logs.low), math.floor(self.logs.high) + 1)]
-
-    def ticks(self, most: int) -> list[float]:
-        """Round numbers over a small range; else 1, 2 and 5 times powers of ten, or as many of the powers as fit."""
-        low, high = 10.0**self.logs.low, 10.0**self.logs.high
-        if high < NARROW * low:
-            return Scale(low, high, self.logs.start, self.logs.end).ticks(most)
-        powers = range(math.floor(self.logs.low), math.ceil(self.logs.high) + 1)
-        fine = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
-        held = [value for value in fine if low <= value <= high]
-        if len(held) > most:
-            held = [value for value in fine[::3] if low <= value <= high]
-        return held[:: math.ceil(len(held) / most)]
 
 
 # Elements -------------------------------------------------------------------------------------------------------------
