@@ -126,10 +126,6 @@ Tell = Callable[[float, str], Any]
 """Tells the client that a call goes on: for how many seconds, and what it said last."""
 
 
-async def untold(_: float, __: str) -> None:
-    """Of a request that nobody follows."""
-
-
 class AgentsServer:
     """One agent's connection: which tools there are, and what it has used of the device."""
 
@@ -204,7 +200,7 @@ class AgentsServer:
         text = types.TextContent(type="text", text=json.dumps(said, ensure_ascii=False))
         return types.CallToolResult(content=[text], structured_content=said, is_error="error" in said)
 
-    async def answer(self, name: str, given: Mapping[str, Any], tell: Tell = untold) -> dict[str, Any]:
+    async def answer(self, name: str, given: Mapping[str, Any], tell: Tell | None = None) -> dict[str, Any]:
         """What the tool came to. Raises ToolRefusedError; KernelgateError where a session's log is broken."""
         if name == MORE.name:
             return self._pages.more(given)
@@ -215,13 +211,13 @@ class AgentsServer:
         tool, call = self.tools[name], ToolCall(name, given)
         words = agents.command_line(tool, given, self.checkout)
         if not tool.measures:
-            return self._said(tool, call, await self._run(words, self.budget.wall_s, tell))
+            return self._said(tool, call, await self._run(words, tell))
         async with self._device:  # one at a time: two would slow each other down, and spend one budget twice
             session = self._session(given)
             left = self.budget.limit_s(session)
             with lock.device_log() as device:
                 try:
-                    ended = await self._run(words, self.budget.wall_s, tell, device, left)
+                    ended = await self._run(words, tell, device, left)
                 finally:
                     self.budget.spent[session] += device.held_s()
             return self._said(tool, call, ended) | {"gpu_seconds_left": round(self.budget.left_s(session), 1)}
@@ -300,7 +296,7 @@ class AgentsServer:
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
 
     async def _printed(self, words: list[str]) -> str:
-        ended = await self._run(words, self.budget.wall_s, untold)
+        ended = await self._run(words)
         if ended.code:
             raise MCPError(types.INVALID_PARAMS, ended.err.decode(errors="replace").strip()[:LINE])
         return ended.out.decode(errors="replace")
@@ -308,7 +304,7 @@ class AgentsServer:
     # ---- processes ---------------------------------------------------------------------------------------------------
 
     async def _run(
-        self, words: list[str], limit_s: float, tell: Tell, device: DeviceLog | None = None, left_s: float = 0.0
+        self, words: list[str], tell: Tell | None = None, device: DeviceLog | None = None, left_s: float = 0.0
     ) -> Ended:
         """`device`: which it may hold for `left_s`."""
         async with self._places:
@@ -333,13 +329,14 @@ class AgentsServer:
                     now_s = time.monotonic() - began
                     if line != last or now_s - told_s >= PROGRESS_S:
                         told_s, last = now_s, line
-                        await tell(now_s, line)
+                        if tell:
+                            await tell(now_s, line)
                     await anyio.sleep(LOOK_S)
                 limit.cancel()
 
             with orphans.ended_with_us(process.pid):
                 try:
-                    with anyio.move_on_after(limit_s) as limit:
+                    with anyio.move_on_after(self.budget.wall_s) as limit:
                         async with anyio.create_task_group() as watching:
                             watching.start_soon(follow, limit)
                             async with anyio.create_task_group() as both:
