@@ -227,8 +227,7 @@ def _type(one: click.Parameter) -> dict[str, Any]:
         return {"type": "boolean"}
     if isinstance(one.type, click.Choice):
         return {"type": "string", "enum": list(one.type.choices)}
-    number = {"integer": "integer", "float": "number"}.get(one.type.name.removesuffix(" range"))
-    return {"type": number or "string"}
+    return {"type": {"integer": "integer", "float": "number"}.get(one.type.name.removesuffix(" range"), "string")}
 
 
 def _is_several(one: click.Parameter) -> bool:

@@ -43,7 +43,6 @@ def build(
     """The whole report. `merge`: else it is not about merging, such as that of a profile."""
     deciding = headline.deciding_gpu(gpus, decision)
     about = headline.of_gpu(deciding, policy.gates).about
-    shown = _cases(gpus, policy.gates, about.status if about else None, not merge or decision.blocks)
     each = [(gpu, gpu.label if len(gpus) > 1 else "") for gpu in gpus]
     cases = [one.case for gpu in gpus for one in gpu.cases]
     # What of the page is worth a look: both distributions, where an interval is not to be believed.
@@ -71,7 +70,7 @@ def build(
             *everywhere(lambda gpu: _remarks(gpu, policy, merge)),
             *((Mark.SLIGHT, " Incomplete: ", *line) for line in unknown),
         ),
-        **shown,
+        **_cases(gpus, policy.gates, about.status if about else None, not merge or decision.blocks),
         checks=(
             *chain(*why_elsewhere),
             *everywhere(lambda gpu: _checks(gpu, policy, gpus)),

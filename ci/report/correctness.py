@@ -260,8 +260,7 @@ def error_shares(check: Check) -> tuple[tuple[str, str, str], FuzzResult] | None
 
 def pass_rate(check: Check) -> str:
     """Rounded down, so that 100% is all of them."""
-    passed = sum(result.passed for result in check.results)
-    return f"{math.floor(1000 * passed / len(check.results)) / 10:g}%"
+    return f"{math.floor(1000 * sum(one.passed for one in check.results) / len(check.results)) / 10:g}%"
 
 
 def in_words(record: RunRecord, check: Check) -> Line:

@@ -209,5 +209,4 @@ def _again(gpu: GpuReport, cases: Sequence[CaseKey], places: Links) -> Line:
         return (Code(whole_again(gpu.run), most=correctness.MAX_COMMAND),)
     of_cases = (word for case in named for word in ("--case", case))
     sides = (*base_option(gpu.run, 7), *same_here(gpu.run, "--head"))
-    words = shell("kernelgate", "bench", *sides, *of_cases, "-o", "run.json")
-    return (Code(words, most=correctness.MAX_COMMAND),)
+    return (Code(shell("kernelgate", "bench", *sides, *of_cases, "-o", "run.json"), most=correctness.MAX_COMMAND),)
