@@ -133,11 +133,6 @@ def _is_plain(word: str, first: bool) -> bool:
     return bool(_PLAIN.fullmatch(word)) and not _HAZARD.search(word) and not (first and _BLOCK_START.fullmatch(word))
 
 
-def cell(markdown: Markdown) -> Markdown:
-    """The same, fit for a table. Parsers disagree over a backslash before a bar, so bars become broken bars."""
-    return Markdown(markdown.replace("|", "¦"))
-
-
 def fence(lines: tuple[str, ...], language: str) -> Markdown:
     """A block of lines, each without line breaks of its own, that none of them can close."""
     body = "\n".join(lines)

@@ -94,7 +94,8 @@ def _markdown() -> jinja2.Environment:
     )
     environment.filters |= {
         "line": markdown_line,
-        "cell": lambda line: escape.cell(markdown_line(line)),
+        # Parsers disagree over a backslash before a bar, so bars become broken bars.
+        "cell": lambda line: Markdown(markdown_line(line).replace("|", "¦")),
         "fence": escape.fence,
     }
     return environment

@@ -140,15 +140,11 @@ def analyze_kernel(kernel: ProfiledKernel) -> Analysis:
     return Analysis(kernel, findings, roofline_of(kernel), recommend.recommend(kernel, findings))
 
 
-def waits(figures: Mapping[str, float]) -> dict[str, float]:
-    """The reasons to wait, in cycles per issued instruction."""
-    idle = ("stall_selected", "stall_not_selected")
-    return {key: value for key, value in figures.items() if metrics.is_stall(key) and key not in idle}
-
-
 def top_stalls(figures: Mapping[str, float]) -> list[tuple[str, float]]:
-    """The largest of them."""
-    return sorted(waits(figures).items(), key=lambda item: -item[1])[:TOP_STALLS]
+    """The largest reasons to wait, in cycles per issued instruction."""
+    idle = ("stall_selected", "stall_not_selected")
+    waits = [(key, value) for key, value in figures.items() if metrics.is_stall(key) and key not in idle]
+    return sorted(waits, key=lambda item: -item[1])[:TOP_STALLS]
 
 
 # ---- Against another report ------------------------------------------------------------------------------------------

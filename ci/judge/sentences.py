@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kernelgate.ci.document import formatting
@@ -135,16 +135,12 @@ def of_record(outcome: Outcome, cases: Sequence[CaseVerdict], means: Sequence[Me
     if len(cases) == 1:
         return cases[0].sentence
     together = [f"{mean.card}: {mean.sentence}" if len(means) > 1 else mean.sentence for mean in means]
-    kinds = f"of {len(cases)} cases {counts(cases)}"
+    found = Counter(case.verdict for case in cases)
+    # Such as "of 27 cases 24 slower, 3 inconclusive".
+    kinds = f"of {len(cases)} cases {', '.join(f'{found[kind]} {kind}' for kind in Outcome if found[kind])}"
     deciding = next((case for case in worst_first(cases) if case.verdict is outcome), None)
     parts = (*together, kinds) if deciding is None else (f"{deciding.id}: {deciding.sentence}", kinds, *together)
     return "; ".join(parts)
-
-
-def counts(cases: Iterable[CaseVerdict]) -> str:
-    """ "24 slower, 3 inconclusive"."""
-    found = Counter(case.verdict for case in cases)
-    return ", ".join(f"{found[kind]} {kind}" for kind in Outcome if found[kind])
 
 
 def of_mean(mean: MeanVerdict, policy: Policy) -> str:

@@ -251,15 +251,10 @@ def recommended_lines(answer: Recommended) -> Iterator[str]:
         yield answer.done
     for number, one in enumerate(answer.recommendations, 1):
         yield f"  {number}. {one.action}: {one.words}"
-        yield f"     {evidence(one)}"
+        times = f"{counted(one.tries, 'time')} in {counted(one.sessions, 'session')}"
+        tried = f"tried {times} against this bottleneck, helped {counted(one.helped, 'time')}"
+        yield f"     {tried if one.tries else 'not tried against this bottleneck yet'}"
         yield f"     {one.reason}. {one.link}" if one.reason else f"     {one.link}"
-
-
-def evidence(one: AdvisedAction) -> str:
-    if not one.tries:
-        return "not tried against this bottleneck yet"
-    times = f"{counted(one.tries, 'time')} in {counted(one.sessions, 'session')}"
-    return f"tried {times} against this bottleneck, helped {counted(one.helped, 'time')}"
 
 
 def summary_line(known: ActionTable) -> str:

@@ -267,8 +267,3 @@ def minutes_between(earlier: str | None, later: str | None) -> float | None:
     if earlier is None or later is None:
         return None
     return max(0.0, (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds() / 60)
-
-
-def duration(minutes: float) -> str:
-    """Such as "12.3 min"; less than a minute is told in seconds."""
-    return f"{60 * minutes:.0f} s" if minutes < 1 else f"{minutes:.3g} min"

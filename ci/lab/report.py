@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.explain.next_step import KEEP_FROM, PROFILE_BELOW
 from kernelgate.ci.lab import drawings, variables
-from kernelgate.ci.lab.log import Event, PatternUse, SessionNote, TriedChange, closed_of, duration, notes
+from kernelgate.ci.lab.log import Event, PatternUse, SessionNote, TriedChange, closed_of, notes
 from kernelgate.ci.lab.patterns import Applies
 from kernelgate.ci.lab.state import BLIND_TARGET, BOTTLENECK_TARGET, BUILD_TARGET, GateState, SessionState, state_of
 from kernelgate.ci.policy.policy import Policy
@@ -130,7 +130,8 @@ def _time(name: str, minutes: float | None, goal: float, state: SessionState) ->
     """One that is not reached is missed once its time is over; of a session that is closed it is not known."""
     target = f"≤ {goal:g} min"
     if minutes is not None:
-        return TargetMetric(name, duration(minutes), target, "reached" if minutes <= goal else "missed")
+        took = f"{60 * minutes:.0f} s" if minutes < 1 else f"{minutes:.3g} min"
+        return TargetMetric(name, took, target, "reached" if minutes <= goal else "missed")
     if state.closed:
         return TargetMetric(name, NONE, target, "not known")
     return TargetMetric(name, "not yet", target, "missed" if state.minutes > goal else "not yet")
