@@ -15,16 +15,7 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece
 from kernelgate.ci.judge import cards, sentences
-from kernelgate.ci.judge.case import (
-    CaseVerdict,
-    Direction,
-    MeanVerdict,
-    Outcome,
-    RecordVerdict,
-    Speeds,
-    Status,
-    severity,
-)
+from kernelgate.ci.judge.case import CaseVerdict, MeanVerdict, Outcome, RecordVerdict, Speeds, Status, severity
 from kernelgate.ci.judge.correctness import BASE_WRONG, new_sanitizer_findings
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault
 from kernelgate.ci.judge.stats import INTERVAL_LEVEL
@@ -318,7 +309,7 @@ def _changed(verdict: RecordVerdict, cases: Sequence[JudgedCase], status: Status
     mean = next((mean for mean in verdict.means if mean.status is status), None)
     if mean is None:
         return Words(mark, ("All cases together", *where))
-    size = f"{formatting.percent(abs(mean.change_pct), 2)} {_direction(mean.change_pct)}"
+    size = f"{formatting.percent(abs(mean.change_pct), 2)} {'faster' if mean.change_pct < 0 else 'slower'}"
     of = f"{mean.cases} of {mean.of}" if mean.cases < mean.of else str(mean.cases)
     card: Line = (" of ", Code(mean.card)) if len(verdict.means) > 1 else ()
     text = f"{'Very likely ' if status.is_likely else ''}{size} over {of} cases together"
@@ -334,7 +325,7 @@ def _upto(group: Sequence[JudgedCase], of: int = 0) -> str:
     number = f"{len(group)} of {of} cases " if len(group) < of else "both cases " if of == 2 else f"all {of} cases "
     count = number if of > 1 else "" if of else f"{len(group)} " if len(group) > 1 else "another "
     upto, likely = "up to " if len(group) > 1 else "", group[0].status.is_likely
-    text = f"{upto}{size} {_direction(case.change_pct)}"
+    text = f"{upto}{size} {'faster' if (case.change_pct or 0.0) < 0 else 'slower'}"
     return f"{count}very likely {text} {between}" if likely else f"{count}{text}"
 
 
@@ -349,10 +340,6 @@ def _beside_them(cases: Sequence[JudgedCase], told: Sequence[JudgedCase]) -> str
     if 0 < same == len(rest) - len(worse) - len(better) - unknown:
         parts.append(f"{same} unchanged")
     return "".join(f", {part}" for part in parts)
-
-
-def _direction(change_pct: float | None) -> str:
-    return (Direction.FASTER if (change_pct or 0.0) < 0 else Direction.SLOWER).value
 
 
 def is_alone(cases: Sequence[JudgedCase]) -> bool:

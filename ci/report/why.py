@@ -247,7 +247,10 @@ def _rows(one: Both, split: Budget | None) -> Iterator[tuple[Piece, ...]]:
         old, new = before.get(key), after.get(key)
         label = Strong(metrics.label(key)) if key in first else metrics.label(key) if _is_known(key) else Code(key)
         shown = (formatting.MISSING if value is None else metrics.show(key, value) for value in (old, new))
-        yield (label, *shown, _moved(old, new))
+        moved = formatting.MISSING if old != new else "0%"
+        if old and new is not None:
+            moved = formatting.percent(100 * (new / old - 1), 1, sign=True)
+        yield (label, *shown, moved)
 
 
 def _texts(profiles: Sequence[Profile]) -> Iterator[tuple[Piece, ...]]:
@@ -261,12 +264,6 @@ def _texts(profiles: Sequence[Profile]) -> Iterator[tuple[Piece, ...]]:
 
 def _is_known(key: str) -> bool:
     return key in metrics.METRICS or metrics.is_stall(key)
-
-
-def _moved(old: float | None, new: float | None) -> str:
-    if old is None or new is None or not old:
-        return formatting.MISSING if old != new else "0%"
-    return formatting.percent(100 * (new / old - 1), 1, sign=True)
 
 
 def blocking(record: RunRecord, policy: Static) -> tuple[Line, ...]:
