@@ -16,17 +16,7 @@ from typing import Final
 import numpy as np
 
 from kernelgate.bench.core import dtypes, hardware
-from kernelgate.bench.record import (
-    COMPARED,
-    Case,
-    Device,
-    FaultKind,
-    RunRecord,
-    TimedCase,
-    TimedProcess,
-    rates,
-    timed_cases,
-)
+from kernelgate.bench.record import Case, Device, FaultKind, TimedCase, TimedProcess, rates
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import location, stats
@@ -441,9 +431,8 @@ def _more_often_slow(logs: Mapping[str, Sequence[Array]], jumping: Mapping[str, 
 # ---- times that stand twice, or follow from others: pasted or computed, not measured ---------------------------------
 
 
-def duplicated(record: RunRecord) -> str | None:
+def duplicated(cases: Iterable[TimedCase]) -> str | None:
     """The first times of a case that stand in two processes, or that are the base's times a factor, as a sentence."""
-    cases = timed_cases(record, (*COMPARED, "witness"))
     return next((found for case in cases for found in (*_pasted(case), *_in_lockstep(case))), None)
 
 

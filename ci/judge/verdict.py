@@ -137,18 +137,18 @@ def unfit(record: RunRecord) -> str | None:
         return f"wrong result: {count}; speed was not judged"
     for key, finding in correctness.wrong_outputs(record).items():
         return f"wrong result: {key.id}: {finding.message}; speed was not judged"
-    return _absurd(record) or validity.duplicated(record)
+    return _absurd(record)
 
 
 def _absurd(record: RunRecord) -> str | None:
-    """The first time that no kernel and no clock give."""
+    """The first time that no kernel and no clock give, or the first that were copied or computed."""
     for case in timed_cases(record):
         for samples in filter(None, (one for process in case.processes for one in process.samples_us.values())):
             odd = min(samples) if min(samples) < SHORTEST_US else max(samples)
             if not SHORTEST_US <= odd <= LONGEST_US:
                 held, shortest, longest = map(plain, (odd, SHORTEST_US, LONGEST_US))
                 return f"{case.id} holds a time of {held} µs; times lie between {shortest} and {longest} µs"
-    return None
+    return validity.duplicated(timed_cases(record, correctness.CHECKED))
 
 
 def _mismatch(record: RunRecord, baseline: RunRecord) -> str | None:
@@ -163,7 +163,7 @@ def _mismatch(record: RunRecord, baseline: RunRecord) -> str | None:
         told = ([f"{one.key.card}/{one.id}".lstrip("/") for one in cards.compared(side)] for side in (record, baseline))
         ids, known = (", ".join(names) or "none" for names in told)
         return f"the baseline has other cases: it holds {known}; this record holds {ids}"
-    odd = _absurd(baseline) or validity.duplicated(baseline)
+    odd = _absurd(baseline)
     return odd and f"the baseline's {odd}"
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelgate.bench.record import Case, Device, Telemetry, TimedProcess, Work
+from kernelgate.bench.record import Case, Device, Telemetry, TimedProcess, Work, timed_cases
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import validity
 from kernelgate.ci.judge.stats import Array
@@ -240,7 +240,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def copied(base: Sequence[Any], head: Sequence[Any]) -> str | None:
-    return validity.duplicated(paired_record(base, head))
+    return validity.duplicated(timed_cases(paired_record(base, head)))
 
 
 def stepped(sides: tuple[Samples, Samples], step: float) -> tuple[Samples, Samples]:
