@@ -9,19 +9,7 @@ from collections.abc import Iterator, Sequence
 from kernelgate.bench.record import CaseKey, Note, RunRecord, Telemetry, Timing, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell, visible
-from kernelgate.ci.document.model import (
-    Block,
-    Bullets,
-    Code,
-    Line,
-    Mark,
-    Paragraph,
-    Piece,
-    Section,
-    Table,
-    Verbatim,
-    table,
-)
+from kernelgate.ci.document.model import Block, Bullets, Code, Line, Mark, Paragraph, Piece, Section, Verbatim, table
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.correctness import CHECKED
 from kernelgate.ci.judge.witness import VERIFIED_IN_PROCESS
@@ -155,7 +143,7 @@ def machine(record: RunRecord, rules: Costs) -> Section | None:
     return Section("Machine and build", tuple(blocks), worth=50) if blocks else None
 
 
-def _builds(record: RunRecord) -> Table:
+def _builds(record: RunRecord) -> Block:
     """With the kernel, where there are several cards."""
     named = titles(record)
     columns = ("side", "commit", "targets", "#compiled in", "library sha256")

@@ -17,19 +17,7 @@ from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.record import Case, CaseKey, Profile, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
-from kernelgate.ci.document.model import (
-    Block,
-    Bullets,
-    Code,
-    Line,
-    Link,
-    Mark,
-    Paragraph,
-    Piece,
-    Section,
-    Strong,
-    table,
-)
+from kernelgate.ci.document.model import Block, Bullets, Code, Line, Mark, Paragraph, Piece, Section, Strong, table
 from kernelgate.ci.explain import analyze, budget
 from kernelgate.ci.explain.analyze import Analysis
 from kernelgate.ci.explain.bottleneck import SURE
@@ -40,7 +28,7 @@ from kernelgate.ci.judge.case import RecordVerdict, Status
 from kernelgate.ci.policy.policy import Static
 from kernelgate.ci.report.correctness import titles
 from kernelgate.ci.report.gpu import JudgedCase
-from kernelgate.ci.report.links import base_option, same_here
+from kernelgate.ci.report.links import base_option, docs, same_here
 
 MAX_NAME = 60
 MIN_STRENGTH = 0.1
@@ -326,7 +314,7 @@ def _sides(before: float | None, after: float | None, unit: str = "") -> str:
     return f"{after:,g}{unit}" if before is None or before == after else f"{before:,g} → {after:,g}{unit}"
 
 
-def _cookbook(link: str) -> Link:
+def _cookbook(link: str) -> Piece:
     """`link`: the address of a heading of the cookbook."""
-    heading = link.partition("#")[2].replace("-", " ")
-    return Link(f"the cookbook on {heading}", link)
+    heading = link.partition("#")[2]
+    return docs(f"the cookbook on {heading.replace('-', ' ')}", f"CUDA_COOKBOOK.md#{heading}")
