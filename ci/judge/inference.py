@@ -170,28 +170,23 @@ def mean_verdicts(
             by_card[case.key.card].append((case, claim.pooled))
     several = {card: members for card, members in by_card.items() if len(members) > 1}
     looks = [look([case for case, _ in one], joint(one), policy) for one in several.values()]
-    return tuple(
-        _verdict(card, [case.processes for case, _ in members], compared[card], claim, policy)
-        for (card, members), claim in zip(several.items(), shared(looks), strict=True)
-    )
-
-
-def _verdict(card: str, processes: Sequence[int], compared: int, claim: Inference, policy: Policy) -> MeanVerdict:
-    low, high = claim.interval()
-    change = claim.pooled.change
-    verdict = MeanVerdict(
-        card=card,
-        status=_status(claim, processes, compared, policy),
-        direction=claim.direction,
-        sentence="",
-        change_pct=as_percent(change),
-        interval_pct=(as_percent(low), as_percent(high)),
-        p=1.0 if claim.p is None else claim.p,
-        cases=len(processes),
-        of=compared,
-        processes=min(processes),
-    )
-    return replace(verdict, sentence=sentences.of_mean(verdict, policy))
+    found = []
+    for (card, members), claim in zip(several.items(), shared(looks), strict=True):
+        processes, (low, high) = [case.processes for case, _ in members], claim.interval()
+        verdict = MeanVerdict(
+            card=card,
+            status=_status(claim, processes, compared[card], policy),
+            direction=claim.direction,
+            sentence="",
+            change_pct=as_percent(claim.pooled.change),
+            interval_pct=(as_percent(low), as_percent(high)),
+            p=1.0 if claim.p is None else claim.p,
+            cases=len(processes),
+            of=compared[card],
+            processes=min(processes),
+        )
+        found.append(replace(verdict, sentence=sentences.of_mean(verdict, policy)))
+    return tuple(found)
 
 
 def _status(claim: Inference, processes: Sequence[int], compared: int, policy: Policy) -> Status:
