@@ -60,8 +60,6 @@ def _telemetry_row(name: Piece, number: int, role: str, seen: Telemetry) -> tupl
     return (name, str(number), role, *(_with_unit(*one) for one in units), throttled)
 
 
-FEWER_INPUTS = "fewer_inputs"
-PAUSED = "paused"
 OF_ITS_OWN = Note.model_fields["code"].default
 """The code of notes that have none, and are not alike."""
 MAX_ALIKE = 3
@@ -71,11 +69,11 @@ MAX_ALIKE = 3
 def how_measured(record: RunRecord) -> tuple[Line, ...]:
     """A line for each thing that was not as usual: what several notes or the timings say in words of its own; every
     other note as it is, of many with one code the first, and how many there are."""
-    own = {FEWER_INPUTS: _repeated(record)}
+    own = {"fewer_inputs": _repeated(record)}
     for note in cards.notes(record, VERIFIED_IN_PROCESS)[:1]:
         where = "Outputs were compared in the measured process, where the measured code can reach"
         own[note.code] = f"{where}: {formatting.sentence(note.text)}."
-    own[PAUSED] = _paused(record)
+    own["paused"] = _paused(record)
     spoken = remarks.said(record)
     rest = [note for note in record.notes if note not in spoken and not own.get(note.code)]
     lines: list[Line] = [(text,) for text in own.values() if text]
