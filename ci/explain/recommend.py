@@ -7,7 +7,7 @@ are the cookbook's order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kernelgate.bench.core.documentation import page
@@ -184,7 +184,12 @@ RULES: Mapping[str, Bottleneck] = {
 
 def recommend(kernel: ProfiledKernel, findings: tuple[Diagnosis, ...]) -> tuple[Recommendation, ...]:
     """Ours for what was found, the bottleneck's first; NVIDIA's estimate where its rules see the same thing."""
-    gains = rule_gains(kernel.rules)
+    # For each bottleneck, the rule that estimates the most of the kernel's time.
+    rules = [
+        one for one in kernel.rules if one.identifier in RULES and one.whole_kernel and one.speedup_pct is not None
+    ]
+    rules.sort(key=lambda rule: -(rule.speedup_pct or 0.0))
+    gains = {RULES[rule.identifier]: rule for rule in reversed(rules)}
     # The bottleneck, then what else the figures point to.
     acted = [findings[0], *(finding for finding in findings[1:] if finding.strength >= 0.3)]
     ours: list[Recommendation] = []
@@ -244,13 +249,6 @@ def against_change(one: Contribution, kernel: ProfiledKernel) -> Recommendation 
         return None
     action = _actions(kernel, about)[0] if isinstance(about, Bottleneck) else CATALOGUE[about]
     return _recommended(action, cause(one))
-
-
-def rule_gains(rules: Iterable[Rule]) -> dict[Bottleneck, Rule]:
-    """For each bottleneck, the rule that estimates the most of the kernel's time."""
-    known = [rule for rule in rules if rule.identifier in RULES and rule.whole_kernel and rule.speedup_pct is not None]
-    known.sort(key=lambda rule: -(rule.speedup_pct or 0.0))
-    return {RULES[rule.identifier]: rule for rule in reversed(known)}
 
 
 def _tidy(gain: float | None) -> float | None:
