@@ -190,6 +190,9 @@ class CaseSamples:
     """Whether the reference is timed, …"""
     no_reference: str | None = None
     """… and why it cannot be."""
+    apart: bool = False
+    """Whether base and head are in processes of their own. The reference is timed after both then: between the calls of
+    one side it would leave that side alone other caches and another heap."""
     inner_repeats: int = 1
     """Calls in a sample of base or head, …"""
     reference_repeats: int = 1
@@ -241,7 +244,8 @@ class CaseSamples:
         return {side: median(times) for side, times in self.calls_us.items()}
 
     def sides(self, measured: Runner) -> tuple[record.Side, ...]:
-        return (*measured.sides, "reference") if self.reference and "head" in measured.sides else measured.sides
+        beside = self.reference and not self.apart and "head" in measured.sides
+        return (*measured.sides, "reference") if beside else measured.sides
 
 
 def batches(calls: Sequence[int], slots: int, queue_length: int) -> Iterator[tuple[int, int]]:
@@ -329,16 +333,17 @@ def prepared(
     rng: random.Random,
     reference: Literal["try", "time", "leave"],
     alone: bool = False,
+    apart: bool = False,
 ) -> CaseSamples:
     """Draws the inputs and has every process map them. Raises NotSharedError.
 
     `reference`: whether it is timed, where that has to be tried first. `alone`: as `OpenCase` has it.
     """
     made = team.verifier.ask(asked, protocol.CasePrepared)
-    samples = CaseSamples(case, made, rng, first_calls_s=FIRST_CALLS_S[asked.device])
+    samples = CaseSamples(case, made, rng, apart=apart, first_calls_s=FIRST_CALLS_S[asked.device])
     for one in team.measured:
         beside = reference != "leave" and "head" in one.sides
-        tried = beside and reference == "try"
+        tried = reference == "try" and (beside or apart)
         opened = protocol.OpenCase(id=case.id, axes=case.axes, prepared=made, reference=tried, alone=alone)
         answer = one.ask(opened, protocol.CaseOpened)
         if alone and one is not team.verifier:
@@ -352,7 +357,7 @@ def prepared(
             )
             samples.note("returns_new_tensors", text)
         samples.reference |= beside and answer.no_reference is None
-        if answer.no_reference is not None:
+        if beside and answer.no_reference is not None:
             samples.no_reference = answer.no_reference
             samples.note("no_reference", f"the reference is not timed: {answer.no_reference}")
     return samples
@@ -437,16 +442,31 @@ def time_rounds(team: Team, case: CaseSamples, rounds: int, turned: Callable[[],
     """Times the rounds, in random order within each, in turns where several processes take part."""
     for first in range(0, rounds, ROUNDS_PER_TURN):
         for one in case.rng.sample(team.measured, len(team.measured)):
-            _turn(team, case, one, min(ROUNDS_PER_TURN, rounds - first))
+            _time(team, case, one, list(_order(case, one, min(ROUNDS_PER_TURN, rounds - first))))
         turned()
+    if case.apart and case.reference:
+        for one in team.measured:
+            if "head" in one.sides:
+                _time_reference(team, case, one, math.ceil(rounds / REFERENCE_EVERY))
 
 
-def _turn(team: Team, case: CaseSamples, measured: Runner, rounds: int) -> None:
-    how = Batch(what="timing")
-    order: list[tuple[record.Side, int]] = []
+def _time_reference(team: Team, case: CaseSamples, measured: Runner, count: int) -> None:
+    first = batch(team, case, measured, [("reference", 1)] * min(2, case.prepared.slots), Batch(what="warming up"))
+    most = 1 << (case.prepared.slots.bit_length() - 1)
+    call_us = max(1e-3, min(one.us for one in first))
+    case.reference_repeats = min(inner_repeats(case.clock_step_us, call_us), most)
+    _time(team, case, measured, [("reference", 0)] * count)
+
+
+def _order(case: CaseSamples, measured: Runner, rounds: int) -> Iterator[tuple[record.Side, int]]:
+    """Of rounds, each side with its place in the round."""
     for number in range(rounds):
         sides = case.sides(measured) if number % REFERENCE_EVERY == 0 else measured.sides
-        order += [(side, place) for place, side in enumerate(case.rng.sample(sides, len(sides)))]
+        yield from ((side, place) for place, side in enumerate(case.rng.sample(sides, len(sides))))
+
+
+def _time(team: Team, case: CaseSamples, measured: Runner, order: list[tuple[record.Side, int]]) -> None:
+    how = Batch(what="timing")
     while order:
         calls = [case.repeats(side) for side, _ in order]
         _, count = next(batches(calls, case.prepared.slots, case.queue_length))

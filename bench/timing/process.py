@@ -334,7 +334,8 @@ def _time_case(
     if key in setup.references:
         reference = "leave" if setup.references[key] else "time"
     rng = turn.rng(setup.how.seed, "/".join(key))
-    samples = case_timing.prepared(team, asked_case(setup, turn, case), case, rng, reference)
+    apart = not both or len(team.measured) > 1
+    samples = case_timing.prepared(team, asked_case(setup, turn, case), case, rng, reference, apart=apart)
     if "head" in (side for one in team.measured for side in one.sides):
         setup.references.setdefault(key, samples.no_reference)
     case_timing.warm_up(team, samples, seconds, pause_when_capped=setup.device == "cuda")
