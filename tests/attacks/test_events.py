@@ -10,10 +10,17 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.github.command import parse
 from kernelgate.ci.github.plan import GROUP, admit, plan, queued_pull
 from kernelgate.ci.policy.policy import Measure
-from tests.attacks.test_commands import commanded
 from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, HEAD_SHA
 from tests.fakes.github_server import event
+
+
+def commanded(desk: Desk, locked: bool = False, **comment: Any) -> dict[str, str]:
+    """The outputs of a maintainer's command, on a pull request that was pushed to long before."""
+    desk.github.open_pull(number=1, head_sha=HEAD_SHA, base_sha=BASE_SHA, locked=locked)
+    desk.github.collaborators["maintainer"] = "write"
+    return desk.asked(login="maintainer", **comment)
+
 
 LOOK_ALIKE = {
     "a fullwidth slash": "／kernelgate bench",
@@ -77,8 +84,16 @@ AUTHORS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("how", AUTHORS)
 def test_a_comment_of_no_person_commands_nothing(desk: Desk, how: str) -> None:
+    """An App has perhaps a person's token, and read its command somewhere."""
     assert commanded(desk, **AUTHORS[how]) == {"run": "false"}
     assert desk.github.reactions == []
+
+
+def test_a_locked_conversation_is_commanded_by_those_who_may_write(desk: Desk) -> None:
+    """GitHub lets nobody else comment there."""
+    outputs = commanded(desk, locked=True)
+    assert (outputs["run"], outputs["head_sha"]) == ("true", HEAD_SHA)
+    assert "does `bench`" in desk.summary
 
 
 LOGINS = ("maıntainer", "maintainer\u200b", "../maintainer", "ghost")
