@@ -163,6 +163,15 @@ def test_a_card_that_is_killed_from_outside_is_no_mistake(tmp_path: Path) -> Non
         cards.read(tmp_path)
 
 
+@pytest.mark.slow
+def test_a_card_that_hangs_is_named_with_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cards, "PATIENCE_S", 10.0)  # most of it to start, on a busy machine
+    (tmp_path / "slow.py").write_text("import os, time\nos.write(2, b'almost done')\ntime.sleep(60)\n")
+    said = r"slow\.py: the card cannot be read: the process did not answer for 10 s .*almost don"
+    with pytest.raises(KernelgateError, match=said):
+        cards.read(tmp_path)
+
+
 STARTS = {
     "a fork": "import os, time\nos.fork() or time.sleep({mark})",
     "a process of a session of its own": "import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep({mark})",

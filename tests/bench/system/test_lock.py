@@ -134,19 +134,6 @@ def test_the_last_measurements_say_how_long_a_waiter_waits(tmp_path: Path) -> No
             assert place(b) == "2nd, about 6 minutes"
 
 
-@pytest.mark.parametrize(
-    ("ahead", "seconds", "said"),
-    [
-        (0, 12.0, "1st, less than a minute"),
-        (1, 61.0, "2nd, about a minute"),
-        (10, 600.0, "11th, about 10 minutes"),
-        (21, None, "22nd"),
-    ],
-)
-def test_a_place_is_said_as_people_say_it(ahead: int, seconds: float | None, said: str) -> None:
-    assert lock.in_words(ahead, seconds) == said
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="one user cannot start a process of another")
 def test_users_of_one_machine_share_a_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as shared:
