@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build import imports, library, machine_code
+from kernelgate.bench.build import imports, library
 from kernelgate.bench.build.imports import followed
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.build.sources import Package
-from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import Build, Device
 from tests import miniature
 from tests.miniature import CPU_FILES, GPU_FILES, KERNEL_HEADER
@@ -114,34 +112,3 @@ def test_what_is_inside_of_tritons_kernels_alone_is_no_host(old: bytes, new: byt
     assert imports.Followed(frozenset(files)).digests(files) != imports.Followed(frozenset(files)).digests(
         {"mine/ops.py": KERNELS}
     ), "it is another library, whatever the host"
-
-
-def elf_file(*parts: tuple[str, bytes]) -> bytes:
-    """A file with these sections."""
-    names = b"\0" + b"".join(name.encode() + b"\0" for name, _ in parts) + b".names\0"
-    contents = [*(content for _, content in parts), names]
-    at, label, headers = 64, 1, b""
-    for name, content in (*parts, (".names", names)):
-        headers += struct.pack("<II16xQQ24x", label, 1, at, len(content))
-        at, label = at + len(content), label + len(name) + 1
-    head = b"\x7fELF\x02\x01".ljust(40, b"\0") + struct.pack("<Q10xHHH", at, 64, len(contents), len(parts))
-    return head.ljust(64, b"\0") + b"".join(contents) + headers
-
-
-def test_sections_that_hold_lines_do_not_count_and_names_of_builds_are_hidden() -> None:
-    one = elf_file((".text", b"scale_aaaa"), (".debug_line", b"1"))
-    assert [part.name for part in machine_code.elf_sections(one)] == [".text", ".debug_line", ".names"]
-    moved, another = elf_file((".text", b"scale_aaaa"), (".debug_line", b"22")), elf_file((".text", b"scale_bbbb"))
-    assert (
-        machine_code.elf_digest([one], "debug")
-        == machine_code.elf_digest([moved], "debug")
-        != machine_code.elf_digest([moved], "none")
-    )
-    named = elf_file((".text", b"scale_bbbb"), (".debug_line", b"1"))
-    assert machine_code.elf_digest([one], "none") != machine_code.elf_digest([named], "none")
-    assert machine_code.elf_digest([one], "none", b"scale_aaaa") == machine_code.elf_digest(
-        [named], "none", b"scale_bbbb"
-    )
-    assert machine_code.elf_digest([another], "none") != machine_code.elf_digest([another, another], "none")
-    with pytest.raises(KernelgateError, match="section table is damaged"):
-        list(machine_code.elf_sections(one[:-8]))

@@ -35,16 +35,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_this_environment_can_compile_for_a_gpu() -> None:
-    found = toolchain.find()
-    assert "release 13" in found.cuda.version
-    assert found.cuda_missing == ""
-    assert (found.torch.include / "torch" / "csrc" / "stable" / "library.h").is_file()
-    assert (found.torch.lib / "libtorch.so").is_file()
-    assert (found.torch.python_include / "Python.h").is_file()
-    assert list(found.torch.wheels) == sorted(found.torch.include.parents[1].glob("nvidia/*/include"))
-
-
 @pytest.mark.parametrize(
     ("headers", "runtime", "lacks"), [(False, True, "cuda_runtime.h"), (True, False, "libcudart_static.a")]
 )

@@ -46,20 +46,6 @@ def run(library: Library, ids: list[str] | None = None, seed: int = SEED) -> Che
 # ---- Faults ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_right_kernel_passes_everything(built: Build, capsys: pytest.CaptureFixture[str]) -> None:
-    listed = [trial.id for trial in fuzz_trials.trials(SEED, faulty.card(), "cpu")]
-    assert len(listed) == 39
-    done = run(built("none"), listed[::13])  # the slow one below runs them all
-    assert (done.status, done.seed, len(done.results)) == ("passed", SEED, 3)
-    assert done.tolerance == record.Tolerance(atol=2e-3, rtol=1e-3)
-    assert all(result.passed and result.message is None and (result.error_ratio or 0) <= 1 for result in done.results)
-    assert fuzz.exit_code([done]) == 0
-    assert fuzz.summary(done) == "fuzz attention: 3 of 3 configurations passed, seed 1"
-    said = capsys.readouterr().err
-    assert "seed 1" in said
-    assert "3 configurations of attention on the CPU" in said
-
-
 @pytest.mark.slow
 def test_a_right_kernel_passes_what_is_risky_too(built: Build) -> None:
     every = fuzz_trials.select(SEED, faulty.card(), "cpu", None, ())
@@ -268,23 +254,6 @@ def test_without_a_kernel_it_is_skipped(
     assert cli.run(["fuzz", "-o", "fuzz.json"]) == 2
     told = capsys.readouterr().out.strip()
     assert record.read(tmp_path / "fuzz.json").fuzz == fuzz.skipped(told.removeprefix("fuzz: skipped: "))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "code", "says"),
-    [
-        (["--case", "nothing", "--library", "LIBRARY"], 64, "there is no fuzz case nothing"),
-        (["--ref", "HEAD", "--library", "LIBRARY"], 64, "not both"),
-        (["--seed", "-1"], 64, "-1"),
-    ],
-)
-def test_bad_words_give_one_sentence(
-    built: Build, words: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = str(built("none").folder) if "LIBRARY" in words else ""
-    assert cli.run(["fuzz", *(folder if word == "LIBRARY" else word for word in words)]) == code
-    assert says in capsys.readouterr().err
 
 
 def listed(monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], limits: FuzzLimits = fuzz.NO_LIMITS) -> Check:

@@ -135,14 +135,6 @@ def test_elements_overflow_later_than_bytes() -> None:
     assert sum(count >= card_reader.BEYOND for count in found) == 2, "of elements"
 
 
-def test_limits_go_further(tmp_path: Path) -> None:
-    known = fuzz_trials.domain(
-        card(tmp_path, f"{RANGE}limits = dict(M=range(1, 100000), scale=between(0.5, 8))"), "cuda"
-    )
-    assert known.ranges == {"M": range(1, 100000)}
-    assert known.choices["scale"] == (1.0, 0.5, 8.0)
-
-
 def test_a_card_without_ranges_is_called_in_every_way_on_its_smallest_case(tmp_path: Path) -> None:
     found = fuzz_trials.risks(1, card(tmp_path, 'fuzz = dict(M=4, N=64, dtype=("fp16", "fp32"))'), "cpu")
     assert {trial.way for trial in found} == set(fuzz_trials.WAYS["cpu"])

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kernelgate.bench.check import fuzz
 from kernelgate.bench.core.errors import UsageError
@@ -62,28 +60,6 @@ def test_an_oracle_sees_floats_in_float64_and_integers_as_they_are() -> None:
 def test_other_results_are_refused(results: Any) -> None:
     with pytest.raises(UsageError, match=r"oracle\(\) gave .*; it must give a tensor for each output: out"):
         operands.named(results, ("out",), "oracle()")
-
-
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(0, 3), st.integers(0, 2), st.integers(0, 99))
-def test_a_part_is_that_part_of_the_whole(shape: list[int], first: int, more: int, seed: int) -> None:
-    """Along one axis or several neighbouring ones."""
-    first = min(first, len(shape) - 1)
-    last = min(first + more, len(shape) - 1)
-    axes = tuple(range(first, last + 1))
-    tensor = torch.arange(torch.Size(shape).numel()).reshape(shape)
-    parts = operands.parts(Given(independent={"x": axes if more else first}), {"x": tuple(shape)})
-    assert parts.count == torch.Size(shape[first : last + 1]).numel()
-    generator = torch.Generator().manual_seed(seed)
-    entries = torch.randperm(parts.count, generator=generator)[: max(1, parts.count // 2)]
-    taken = parts.take("x", tensor, entries)
-    assert taken.shape == (*shape[:first], *[1] * (last - first), len(entries), *shape[last + 1 :])
-    sizes = shape[first : last + 1]
-    for at, entry in enumerate(entries.tolist()):
-        index: tuple[Any, ...] = tuple(int(one) for one in torch.unravel_index(torch.tensor(entry), sizes))
-        rest = (slice(None),) * first
-        assert torch.equal(taken[(*rest, *[0] * (last - first), at)], tensor[(*rest, *index)])
-    taken.zero_()
-    assert tensor.sum() == sum(range(tensor.numel())), "it is a copy"
 
 
 DISTRIBUTIONS = ("normal", "uniform", "large", "tiny", "mixed")

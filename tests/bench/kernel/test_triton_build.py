@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -23,9 +22,7 @@ from kernelgate.bench.kernel.triton_runtime import fill
 from kernelgate.bench.record import LAYOUTS
 from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.supervise import TimeLimits
-from kernelgate.bench.system.worker import WorkerProcess
 from tests import registered
-from tests.processes import alive
 
 pytestmark = pytest.mark.slow
 PROBED = Path(__file__).parent / "probed"
@@ -127,21 +124,6 @@ def test_kernels_are_named_by_the_case_that_needs_another_one_and_by_configurati
     fuzzed = [path.stem for path in (built / "cache").glob("*/*.cubin") if path.parent.name not in of_timed]
     assert fuzzed.count("scale_kernel") == len(TARGETS), "of n17_plain.scale"
     assert 0 < fuzzed.count("tuned_kernel") <= 4 * len(TARGETS)  # a multiple of 16, of 8, or of neither
-
-
-def test_several_processes_compile_together_what_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ways = ("tuned.scale", "plain.scale", "plain.twice")
-    cases = [*map(case, ways), *(case("tuned.scale", n, timed=False) for n in (200, 208))]
-
-    def by(cores: int) -> Compiled:
-        monkeypatch.setattr(os, "cpu_count", lambda: cores)
-        return compiled(request(library(tmp_path / str(cores)), cases), "sm_80")
-
-    alone, together = by(1), by(16)
-    assert {(one.name, one.entry) for one in together.kernels} == {(one.name, one.entry) for one in alone.kernels}
-    assert together.launched == alone.launched
-    counts = {launched: len(entries) for launched, entries in alone.launched.items()}
-    assert counts == {f"sm_80/{case(way).id}": count for way, count in zip(ways, (2, 1, 2), strict=True)}
 
 
 def test_errors_of_fuzzed_cases_leave_the_rest(made: Compiled) -> None:
@@ -269,22 +251,6 @@ def test_the_time_limit(tmp_path: Path) -> None:
         compiled(request(library(tmp_path), [case("plain.scale")]), limits=replace(TimeLimits(), total_s=0.2))
 
 
-def test_no_process_outlives_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*_: object) -> Compiled:
-        while not list((tmp_path / "package").glob("*.pid")):
-            time.sleep(0.05)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(WorkerProcess, "receive", stop)
-    with pytest.raises(KeyboardInterrupt):
-        compiled(request(library(tmp_path), [case("faults.endless")]), "sm_90")
-    (compiler,) = (int(path.stem) for path in (tmp_path / "package").glob("*.pid"))
-    deadline = time.monotonic() + 60
-    while alive(compiler):
-        assert time.monotonic() < deadline, "the process outlives the call"
-        time.sleep(0.05)
-
-
 # Operators alone ------------------------------------------------------------------------------------------------------
 
 
@@ -405,17 +371,3 @@ def test_where_there_is_a_driver_what_the_c_compiler_makes_for_triton_comes_alon
         made[name] = {path.name.partition(".")[0]: path.read_bytes() for path in helpers}
     assert (list(made["with"]), made["without"]) == (["cuda_utils"], {})
     assert made["with"] == made["again"], "the same bytes for every build"
-
-
-def test_what_the_first_gradient_imports_can_be_imported_ahead() -> None:
-    script = f"""
-import importlib, sys, torch
-for name in {triton_build.GRADIENT}:
-    importlib.import_module(name)
-known = set(sys.modules)
-x = torch.ones(2, requires_grad=True)
-torch.autograd.grad(x * 2, x, torch.ones(2))
-print(*set(sys.modules) - known)
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []

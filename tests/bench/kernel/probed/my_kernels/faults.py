@@ -1,14 +1,11 @@
 """Every way to be wrong; `# fault: NAME` is where kernelgate must point."""
 
 import os
-import time
-from pathlib import Path
 
 import triton
 import triton.language as tl
 
 from .helpers import deep
-from .plain import scale
 
 
 @triton.jit
@@ -85,12 +82,6 @@ def refused(x, out):
 
 def killed(x, out):
     os.abort()  # fault: killed
-
-
-def endless(x, out):
-    Path(__file__).parents[1].joinpath(f"{os.getpid()}.pid").touch()
-    scale(x, out)
-    time.sleep(1000)
 
 
 def caught(x, out):
