@@ -1,12 +1,14 @@
-"""Real compilers on sources that compile in a moment and can be broken on purpose."""
+"""Real compilers on sources that compile in a moment and can be broken on purpose; and the cache of what they made."""
 
 from __future__ import annotations
 
 import ctypes
 import json
+import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -188,3 +190,58 @@ def test_a_compile_over_its_limit_is_ended(
     assert caught.value.exit_code == 3
     assert not alive(int((tmp_path / "pid").read_text(encoding="utf-8")))
     assert not list((cache / "building").iterdir())
+
+
+# Room is made in the cache, and never below what somebody uses
+
+DAY = 86_400.0
+OLD, OLDER, NEW = "a" * 32, "b" * 32, "c" * 32
+
+
+def made(cache: Path, key: str, days: float, size: int = 1000) -> Path:
+    """An entry that was last taken so many days ago."""
+    write(cache, {f"{key}/{MANIFEST}": "{}", f"{key}/kernel.so": "x" * size, f"logs/{key}.log": "l"})
+    write(cache, {f"locks/{key}.used": ""})
+    os.utime(cache / "locks" / f"{key}.used", (time.time() - days * DAY,) * 2)
+    return cache / key
+
+
+@pytest.fixture
+def filled(cache: Path) -> Path:
+    for key, days in ((OLD, 40), (OLDER, 50), (NEW, 1)):
+        made(cache, key, days)
+    write(cache, {"corpus/attention/one.json": "{}", "cards/aa/card.py": "", "building/x/y": ""})
+    return cache
+
+
+def keys(found: tuple[build_cache.CacheEntry, ...]) -> set[str]:
+    return {one.folder.name for one in found}
+
+
+def test_what_nobody_used_for_long_goes_with_its_log(filled: Path) -> None:
+    done = build_cache.prune(filled, 30 * DAY, 1e9)
+    assert (keys(done.removed), keys(done.kept)) == ({OLD, OLDER}, {NEW})
+    assert sum(one.size for one in done.removed) == 2 * 1002
+    assert sorted(path.name for path in filled.glob("[abc]" * 32)) == [NEW]
+    assert [path.name for path in (filled / "logs").iterdir()] == [f"{NEW}.log"]
+    assert (filled / "corpus" / "attention" / "one.json").exists()
+    assert (filled / "cards" / "aa" / "card.py").exists()
+
+
+def test_what_is_in_use_stays_and_is_said(filled: Path) -> None:
+    build_cache.hold(filled / OLD)
+    (young,) = (one for one in build_cache.entries(filled) if one.folder.name == OLD)
+    assert time.time() - young.last_used < DAY / 2, "it is taken"
+    os.utime(filled / "locks" / f"{OLD}.used", (0, 0))
+    done = build_cache.prune(filled, 30 * DAY, 0)
+    assert (keys(done.removed), keys(done.in_use), keys(done.kept)) == ({OLDER, NEW}, {OLD}, {OLD})
+    assert (filled / OLD / "kernel.so").exists()
+
+
+def test_a_library_that_this_process_has_built_stays_until_it_ends(tree: Path, cache: Path) -> None:
+    key = compiled(tree).manifest.key
+    assert keys(build_cache.prune(cache, 0, 0).in_use) == {key}
+    assert compiled(tree).cached
+    os.close(build_cache._held.pop(cache / key))
+    assert keys(build_cache.prune(cache, 0, 0).removed) == {key}
+    assert not compiled(tree).cached, "it is compiled again"

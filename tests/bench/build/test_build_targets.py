@@ -13,7 +13,7 @@ from kernelgate.bench.build import archs, build, library
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.core.errors import BuildError, CompileError
 from kernelgate.bench.system import cuda_tools
-from tests.bench.build.test_launches import record
+from tests.bench.build.test_machine_code import record
 from tests.miniature import CARD, GPU_FILES, KERNEL, KERNEL_HEADER, compiled, write
 
 pytestmark = pytest.mark.usefixtures("cache")

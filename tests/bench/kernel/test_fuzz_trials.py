@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kernelgate.bench.kernel import card_reader, fuzz_trials
 from kernelgate.bench.kernel.cards import CardFacts
-from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, WAY, Trial
+from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, WAY, KeptTrial, Trial
 from kernelgate.bench.record import LAYOUTS
 from kernelgate.bench.system.environment import DeviceKind
 from tests import faulty, registered
@@ -247,3 +247,27 @@ def test_the_cases_called_in_between_differ_in_one_choice_or_size_or_exchange_tw
     assert all(
         len(change) == 1 or sorted(change.values()) == sorted(axes[axis] for axis in change) for change in changes
     )
+
+
+# What is kept of a soak
+
+
+ID = "s37_b1_h1_d64_fp32_causal_scale1_distribution-normal_way-plain"
+
+
+def test_what_the_card_no_longer_has_is_left_out(tmp_path: Path) -> None:
+    for id_ in ("n37_fp32_distribution-normal_way-plain", ID.replace("plain", "stream")):
+        fuzz_trials.keep(tmp_path, "attention", KeptTrial(id=id_, seed=5, why="error 1"))
+    assert fuzz_trials.kept_failures(tmp_path, faulty.card(), "cpu") == ()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"id": "a", "seed": -1, "why": ""}', b"\xff" * 30_000])
+def test_a_broken_file_is_named_and_left_alone(
+    tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = fuzz_trials.keep(tmp_path, "attention", KeptTrial(id=ID, seed=5, why="error 1"))
+    broken = good.with_name("broken.json")
+    broken.write_bytes(content)
+    assert [one.id for one in fuzz_trials.kept_failures(tmp_path, faulty.card(), "cpu")] == [ID]
+    assert f"{broken} is left out" in capsys.readouterr().err
+    assert broken.read_bytes() == content

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -119,15 +119,15 @@ def test_a_line_without_an_end_comes_in_pieces(run: Callable[..., int]) -> None:
 
 def test_an_error_ends_what_the_other_calls_have_started(run: Callable[..., int], tmp_path: Path) -> None:
     """So that a head that does not compile is told at once, and an interrupt waits for no compiler."""
+    begun = tmp_path / "begun"
 
     def fails() -> int:
-        while not (tmp_path / "begun").exists():
-            time.sleep(0.01)
+        wait_for(lambda: begun.exists() and bool(begun.read_text()))
         raise ValueError("the head does not compile")
 
     with pytest.raises(ValueError, match="the head does not compile"):
         supervise.side_by_side([lambda: run("echo $$ > begun; sleep 1000"), fails], 2)
-    assert not alive(int((tmp_path / "begun").read_text()))
+    assert not alive(int(begun.read_text()))
 
 
 @pytest.mark.timeout(30)
@@ -140,3 +140,58 @@ def test_an_error_ends_the_wait_for_calls_that_have_not_begun() -> None:
     with pytest.raises(ValueError, match="the base is not there"):
         supervise.side_by_side([fails, lambda: time.sleep(0.3), lambda: begun.append("third")], 1)
     assert begun == []
+
+
+# Processes that outlive whoever started them --------------------------------------------------------------------------
+
+DAEMON = "setsid sh -c '{} & echo $! >{}' </dev/null >/dev/null 2>&1"
+"""A process in a session of its own, whose parents have ended."""
+
+
+@pytest.fixture
+def known() -> Iterator[frozenset[int]]:
+    """What runs before the test."""
+    orphans.adopt_orphans()
+    before = orphans.children()
+    yield before
+    orphans.end_new_children(before)
+
+
+def daemon(folder: Path, command: str, name: str) -> int:
+    """Starts it, and waits until it has this name; its number."""
+    file = folder / "pid"
+    subprocess.run(["sh", "-c", DAEMON.format(command, file)], check=True)
+    pid = int(file.read_text())
+    wait_for(lambda: not alive(pid) or is_named(pid, name))
+    return pid
+
+
+def is_named(pid: int, name: str) -> bool:
+    """Whether it runs that program already."""
+    return Path(f"/proc/{pid}/comm").read_text() == f"{name}\n"
+
+
+def test_a_daemon_is_found_ended_and_named_and_a_known_child_is_spared(known: frozenset[int], tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "600"]) as kept:
+        try:
+            known |= {kept.pid}
+            pid = daemon(tmp_path, "exec sleep 600", "sleep")
+            assert alive(pid)
+            assert orphans.children() - known == {pid}
+            assert orphans.end_new_children(known) == ("sleep",)
+            assert not alive(pid)
+            assert orphans.end_new_children(known) == ()
+            assert kept.poll() is None
+        finally:
+            kept.kill()
+
+
+def test_what_a_daemon_leaves_is_ended_too(known: frozenset[int], tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    outer = daemon(tmp_path, f'sh -c "sleep 600 & echo \\$! >{inner}; wait"', "sh")
+    wait_for(lambda: inner.exists() and bool(inner.read_text().strip()))
+    pids = [outer, int(inner.read_text())]
+    wait_for(lambda: is_named(pids[1], "sleep"))
+    assert all(map(alive, pids))
+    assert orphans.end_new_children(known) == ("sh", "sleep")
+    assert not any(map(alive, pids))
