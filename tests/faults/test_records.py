@@ -1,4 +1,5 @@
-"""Records that are broken or contradict themselves: each is refused in one sentence that names the place."""
+"""Records that are broken or contradict themselves: each is refused in one sentence that names the place. Nothing is
+judged against a baseline that is none."""
 
 from __future__ import annotations
 
@@ -143,3 +144,44 @@ def test_a_report_does_not_replace_the_record_that_it_is_of(option: str, tmp_pat
     assert f"{link} is a record, which the result would replace" in ends_with(64, "report", run, option, link).err
     assert run.read_bytes() == before
     ends_with(0, "report", run, option, tmp_path / "another")
+
+
+# Baselines
+
+ROOT = Path(__file__).parents[2]
+STORED = ROOT / "tests" / "data" / "baseline_h200.json"
+RECORD = ROOT / "tests" / "data" / "comparisons" / "identical.json"
+
+NO_BASELINE = {
+    "a pointer of git's LFS": b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n",
+    "of another schema": STORED.read_bytes().replace(b"kernelgate.run/2", b"kernelgate.run/9"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_BASELINE)
+def test_a_broken_baseline_is_named(tmp_path: Path, ends_with: EndsWith, kind: str) -> None:
+    path = tmp_path / "baseline.json"
+    path.write_bytes(NO_BASELINE[kind])
+    for verb in ("compare", "report"):
+        printed = ends_with(3, verb, RECORD, "--baseline", path)
+        assert printed.out == ""
+        assert printed.err.startswith(f"kernelgate: {path} is not a kernelgate.run/2 record: ")
+        assert printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["missing", "a folder"])
+def test_a_baseline_that_cannot_be_read_is_named(tmp_path: Path, ends_with: EndsWith, kind: str) -> None:
+    path = tmp_path if kind == "a folder" else tmp_path / "missing.json"
+    assert ends_with(3, "compare", RECORD, "--baseline", path).err.startswith(f"kernelgate: {path}: cannot be read: ")
+
+
+def test_a_baseline_of_another_gpu_judges_nothing(tmp_path: Path, ends_with: EndsWith) -> None:
+    path = tmp_path / "baseline.json"
+    path.write_bytes(STORED.read_bytes().replace(b"H200", b"L4"))
+    assert "L4" in ends_with(3, "compare", RECORD, "--baseline", path).out
+
+
+def test_a_baseline_without_these_cases_judges_nothing(tmp_path: Path, ends_with: EndsWith) -> None:
+    path = tmp_path / "baseline.json"
+    path.write_text("{}", encoding="utf-8")
+    assert "Cannot be judged" in ends_with(3, "compare", RECORD, "--baseline", path).out

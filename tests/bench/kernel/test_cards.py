@@ -1,4 +1,4 @@
-"""Which cases a call means, and what a record holds of a card."""
+"""Which cases a call means, and which card judges."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench import record
+from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.bench.kernel import axes, cards
+from kernelgate.bench.kernel import axes, cards, commit
 from kernelgate.bench.kernel.axes import AxisValue
-from kernelgate.bench.kernel.cards import TOLERANCES, Cards
+from kernelgate.bench.kernel.cards import Cards
+from kernelgate.bench.kernel.commit import Compared, Source
 from tests import registered
 
+pytestmark = pytest.mark.usefixtures("cards_in_forks")
 BODY = """
 cases = [dict(M=4, dtype="fp16"), dict(M=8, dtype="fp16")]
 def inputs(self, case, draw):
@@ -43,13 +45,6 @@ def test_without_words_the_devices_own_suite_of_every_card(two: Cards) -> None:
     assert chosen(two, suite="full") == ["two/m16_bf16"]
 
 
-def test_an_id_that_two_cards_know_must_say_which(two: Cards) -> None:
-    with pytest.raises(UsageError, match="2 cards have a case m4_fp16: write one/m4_fp16 or two/m4_fp16"):
-        chosen(two, "m4_fp16")
-    assert chosen(two, "two/m4_fp16", "one/m8_fp16", "two/m4_fp16") == ["two/m4_fp16", "one/m8_fp16"]
-    assert chosen(two, "m16_bf16") == ["two/m16_bf16"], "one that lists it comes before one that could have it"
-
-
 def test_a_case_that_no_suite_has(two: Cards) -> None:
     found = cards.select(two, "cuda", None, ["one/m100_fp32", "two/m8_fp16"])
     assert [(one.case.id, one.case.axes) for one in found] == [
@@ -68,18 +63,6 @@ def test_what_cannot_be_chosen(two: Cards) -> None:
         chosen(two, "three/m4_fp16")
     with pytest.raises(UsageError, match="there is no suite 'nightly'; there are cpu, full, pr"):
         chosen(two, suite="nightly")
-
-
-def test_what_a_record_holds_of_a_case(tmp_path: Path) -> None:
-    more = "def flops(self, case):\n    return 2 * case.M\ndef label(self, case):\n    return f'{case.M} rows'\n"
-    card = registered.facts(registered.write_card(tmp_path, "one", BODY + more))
-    kept = card.recorded_case(card.target)
-    assert (kept.card, kept.id, kept.label) == ("one", "m4_fp16", "4 rows")
-    assert kept.work == record.Work(flops=8, bytes=16)
-    assert kept.tolerance == TOLERANCES["fp16"]
-    strict = registered.write_card(tmp_path, "one", f"{BODY}def tolerance(self, case):\n    return 0, 0.5\n")
-    card = registered.facts(strict)
-    assert card.recorded_case(card.target).tolerance == record.Tolerance(atol=0, rtol=0.5)
 
 
 # Ids ------------------------------------------------------------------------------------------------------------------
@@ -102,12 +85,6 @@ def test_ids_and_labels_as_the_documents_show_them(case: dict[str, AxisValue], i
     assert axes.label(case) == label
 
 
-def test_what_is_written_otherwise_is_no_id() -> None:
-    example = {"S": 512, "B": 32, "dtype": "fp16", "causal": False}
-    for wrong in ("", "s_b1_fp16", "s512_b32_fp8", "b1_s512_fp16", "s٣_b1_fp16"):
-        assert axes.parse(wrong, example) is None
-
-
 @pytest.mark.parametrize(
     ("axis", "value", "why"),
     [
@@ -123,3 +100,81 @@ def test_what_is_written_otherwise_is_no_id() -> None:
 )
 def test_what_cannot_stand_in_an_id(axis: str, value: object, why: str) -> None:
     assert why in (axes.mistake(axis, value) or "")
+
+
+# The default branch's card judges, with each commit's own call; and what is said where that cannot be
+
+SUM = """
+cases = [dict(M=4, dtype="fp16")]
+cpu_cases = cases
+def inputs(self, case, draw):
+    return dict(x=draw(case.M), y=draw(case.M))
+def call(self, ops, case, out, x, y):
+    ops.add(x, y, out)
+def oracle(self, case, x, y):
+    return x + y
+"""
+MORE = ("out, x, y)", "out, x, y, bias, eps=1e-5)")
+
+
+def library(folder: Path, body: str | None, name: str = "kind") -> Library:
+    """One commit's, with its card; None is a library of the cache, which brings none."""
+    card = None if body is None else registered.write_card(folder, name, body)
+    sha256 = None if card is None else registered.facts(card).sha256
+    manifest = Manifest.model_construct(card=name, key=f"{folder}", card_sha256=sha256)
+    return Library(folder, manifest, cached=True, card_file=card)
+
+
+def default_branch(tmp_path: Path, body: str | None = SUM) -> Cards:
+    if body is not None:
+        registered.write_card(tmp_path / "default", "kind", body)
+    return cards.read(tmp_path / "default")
+
+
+def judged(
+    tmp_path: Path,
+    base: str | None,
+    head: str | None,
+    judge: str | None = SUM,
+    source: Source | None = "default branch",
+) -> Compared:
+    sides = Sides(library(tmp_path / "base", base), library(tmp_path / "head", head))
+    (found,) = commit.judged(default_branch(tmp_path, judge), {"kind": sides}, source)
+    return found
+
+
+def codes(found: Compared) -> list[str | None]:
+    return [note.code for note in found.notes]
+
+
+def test_the_default_branchs_card_judges(tmp_path: Path) -> None:
+    found = judged(tmp_path, SUM, SUM)
+    assert found.card.file == tmp_path / "default" / "kind.py"
+    assert (found.source, found.notes) == ("default branch", ())
+    assert (found.recorded.source, found.recorded.hash) == ("default branch", found.card.sha256)
+    assert found.sides.base is not None
+
+
+def test_a_card_that_is_new_judges_itself_and_can_block_nothing(tmp_path: Path) -> None:
+    found = judged(tmp_path, SUM, SUM, judge=None)
+    assert found.card.file == tmp_path / "head" / "kind.py"
+    assert (found.source, codes(found)) == ("head", ["no_card_on_base"])
+    assert "nothing that was measured with it can block" in found.notes[0].text
+
+
+def test_a_call_of_the_head_that_needs_more_is_measured_alone_by_its_own_card(tmp_path: Path) -> None:
+    new = SUM.replace(*MORE).replace("y=draw(case.M))", "y=draw(case.M), bias=draw(case.M))")
+    found = judged(tmp_path, SUM, new.replace("case, x, y)", "case, x, y, bias)"))
+    assert (found.sides.base, found.source) == (None, "head")
+    assert found.card.file == tmp_path / "head" / "kind.py"
+    assert codes(found) == ["card_changed", "head_alone"]
+    assert found.notes[1].text == found.sides.why_alone
+    assert "now takes bias, which the card of the default branch does not give" in found.notes[1].text
+
+
+def test_a_base_whose_call_does_not_fit_is_left_out(tmp_path: Path) -> None:
+    """Such as that of a branch which began before the inputs were renamed."""
+    found = judged(tmp_path, SUM.replace(*MORE), SUM)
+    assert (found.sides.base, found.source, codes(found)) == (None, "default branch", ["head_alone"])
+    assert found.card.file.parent.name == "default"
+    assert found.sides.why_alone == "the base's call() takes bias, which the card does not give"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from itertools import islice, product
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelgate.bench.kernel import card_reader, fuzz_trials
+from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, WAY, KeptTrial, Trial
 from kernelgate.bench.record import LAYOUTS
@@ -124,17 +123,6 @@ def test_offsets_beyond_two_gib_are_tried_where_the_memory_is_there() -> None:
     assert not [t for t in risks("cuda", 8 << 30) if t.way == "huge"]
 
 
-def test_elements_overflow_later_than_bytes() -> None:
-    limits = {"M": {"range": [1, 1 << 17, 1]}, "N": {"range": [1, 1 << 17, 1]}}
-
-    def largest(axes: Mapping[str, int]) -> tuple[float, float]:
-        return 2.0 * axes["M"] * axes["N"], float(axes["M"] * axes["N"])
-
-    found = [one["M"] * one["N"] for one in card_reader.extremes({"M": 8, "N": 8}, limits, largest)]
-    assert sum(count < card_reader.BEYOND for count in found) == 2, "of bytes"
-    assert sum(count >= card_reader.BEYOND for count in found) == 2, "of elements"
-
-
 def test_a_card_without_ranges_is_called_in_every_way_on_its_smallest_case(tmp_path: Path) -> None:
     found = fuzz_trials.risks(1, card(tmp_path, 'fuzz = dict(M=4, N=64, dtype=("fp16", "fp32"))'), "cpu")
     assert {trial.way for trial in found} == set(fuzz_trials.WAYS["cpu"])
@@ -238,19 +226,7 @@ def test_a_soak_stays_in_the_domain_and_goes_on_for_ever(device: DeviceKind) -> 
     assert any(0 in (trial.axes["S"], trial.axes["B"], trial.axes["H"]) for trial in made), "the card asks for that"
 
 
-def test_the_cases_called_in_between_differ_in_one_choice_or_size_or_exchange_two() -> None:
-    axes = {"S": 64, "B": 3, "H": 5, "D": 64, "dtype": "fp32", "causal": False, "scale": 0.125}
-    found = fuzz_trials.others(faulty.card(), "cpu", axes)
-    changes = [{axis: value for axis, value in one.items() if value != axes[axis]} for one in found]
-    for wanted in ({"causal": True}, {"dtype": "bf16"}, {"scale": -2.0}, {"S": 32}, {"B": 5, "H": 3}):
-        assert wanted in changes
-    assert all(
-        len(change) == 1 or sorted(change.values()) == sorted(axes[axis] for axis in change) for change in changes
-    )
-
-
 # What is kept of a soak
-
 
 ID = "s37_b1_h1_d64_fp32_causal_scale1_distribution-normal_way-plain"
 

@@ -53,20 +53,11 @@ def test_a_right_card(cards: Cards) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        ("return factor * x", "return factor + x", f"{CARD}:14: call: call() and oracle() do not agree at out["),
-        ("ops.scale(out", "ops.scaled(out", f"{CARD}:15: call: the library registers no operator scaled; it"),
-        ("x=draw(case.N)", "x=draw(case.K)", f"{CARD}:12: inputs: the case has no axis 'K'"),
-    ],
-    ids=["oracle", "operator", "card"],
-)
-def test_a_card_that_is_wrong(cards: Cards, old: str, new: str, says: str) -> None:
-    assert RIGHT.count(old) == 1
-    code, said = cards(RIGHT.replace(old, new))
+def test_a_card_that_is_wrong(cards: Cards) -> None:
+    """What else may be wrong with one, tests/bench/kernel tries."""
+    code, said = cards(RIGHT.replace("ops.scale(out", "ops.scaled(out"))
     assert code == list_cards.WRONG == 1
-    assert says in said, said
+    assert f"{CARD}:15: call: the library registers no operator scaled; it" in said, said
     assert ("right:" in said, "/repo/" in said) == (False, False), "paths are the repository's"
 
 
@@ -102,11 +93,6 @@ def test_where_torch_is_not_installed_that_is_said(cards: Cards, monkeypatch: py
     code, said = cards(RIGHT)
     why = "it can be read; torch is not installed here, so that nothing more was tried"
     assert (code, said.splitlines()[-1]) == (0, f"  right: {why}")
-
-
-def test_listing_needs_no_sources(cards: Cards) -> None:
-    code, said = cards(RIGHT.replace("csrc/scale*", "csrc/nowhere*"), "--list")
-    assert (code, said.splitlines()[1]) == (0, "  build: Extension, csrc/nowhere*")
 
 
 def test_a_repository_without_cards(cards: Cards) -> None:

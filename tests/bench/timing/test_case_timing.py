@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernelgate.bench import record
 from kernelgate.bench.timing import case_timing
 from kernelgate.bench.timing.case_timing import AROUND_SAMPLE, MAX_REPEATS, MAX_SAMPLES, CaseSamples, ProcessError, Team
-from kernelgate.bench.timing.protocol import Batch, BatchDone, CheckCalls
+from kernelgate.bench.timing.protocol import Batch, BatchDone
 from tests.bench.timing.simulated import SimulatedProcess
 
 THREE: dict[record.Side, float] = {"base": 100.0, "head": 300.0, "reference": 200.0}
@@ -58,28 +58,6 @@ def test_batches_keep_the_order_and_fit(calls: list[int], slots: int, queue: int
     assert all(fits(first, end) or end == first + 1 for first, end in cut), "one that is too long is alone"
     assert not any(fits(first, end + 1) for (first, end), _ in pairwise(cut)), "as many as fit"
     assert list(case_timing.batches([1] * 600, 10_000, 10_000)) == [(0, 256), (256, 512), (512, 600)]
-
-
-def test_each_sample_gets_the_windows_and_slots_that_were_planned_for_it() -> None:
-    simulated = SimulatedProcess(TWO)
-    times = case_timing.batch(
-        simulated.team, simulated.samples(), simulated, [("head", 2), ("base", 2), ("head", 2)], HOW
-    )
-    (asked,) = simulated.batches
-    assert [(one.side, one.windows, one.slots) for one in asked.samples] == [
-        ("head", (0, 1), (0, 1)),
-        ("base", (2, 3), (2, 3)),
-        ("head", (4, 5), (4, 5)),
-    ]
-    assert [(time.side, time.us, time.started_us) for time in times] == [
-        ("head", 100.0, 0.0),
-        ("base", 200.0, 100.0),
-        ("head", 100.0, 300.0),
-    ]
-    (looked,) = simulated.looked
-    sides = ("head", "head", "base", "base", "head", "head")
-    assert looked == CheckCalls(sides=sides, busy_us=looked.busy_us, samples=3)
-    assert looked.busy_us > 0, "by this process's own clock, whatever the other one says"
 
 
 def test_a_batch_that_the_host_could_not_queue_in_time_is_made_again_on_other_inputs() -> None:
