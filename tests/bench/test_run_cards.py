@@ -193,16 +193,6 @@ def test_a_workflow_says_whose_card_judged(repo: CardRepository) -> None:
     assert (made.expected.label, [card.name for card in made.expected.cards]) == ("l4", ["new", "one"])
 
 
-def test_a_base_that_does_not_compile_leaves_the_head_alone(repo: CardRepository) -> None:
-    repo.card("one")
-    repo.library("head", "one")
-    (repo.folder / "base").mkdir()
-    (repo.folder / "base" / "absent.json").write_text('{"one": "csrc/one.cu:7: error: no"}')
-    made = repo.bench()
-    assert codes(made)[0] == ("head_alone", "csrc/one.cu:7: error: no")
-    assert set(made.processes[0].timings[0].samples_us) == {"head", "reference"}
-
-
 @pytest.mark.parametrize(("limit", "words"), [(4, ("--processes", "30")), (6, ())])
 def test_an_undecided_case_is_timed_up_to_the_policys_limit(
     repo: CardRepository, limit: int, words: tuple[str, ...]

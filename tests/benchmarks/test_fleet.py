@@ -44,8 +44,3 @@ def test_stopping_saves_money_and_a_restart_is_waited_for() -> None:
     assert (max(on.waits_s), min(off.waits_s)) == (0.0, 60.0)
     assert off.running_s == pytest.approx(1000 + 60 + 100)
     assert on.running_s > 8 * off.running_s
-
-
-def test_a_pull_request_ends_with_its_last_shard() -> None:
-    made = fleet.simulate([0.0, 0.0], [[10.0, 30.0], [5.0]], 2, None, 0.0)
-    assert (made.waits_s, made.answers_s) == ([0.0, 10.0], [30.0, 15.0])
