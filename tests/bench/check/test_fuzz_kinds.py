@@ -37,134 +37,95 @@ class Kind:
 FUZZ = "fuzz = dict(M=range(1, 40), N=(1, 7, 64))\ndef configurations(self, device):\n"
 FUZZ += "    return {f'n{n}': {} for n in range(6)}\n"
 
-TWO_OUTPUTS = Kind(
+
+def operator(schema: str, *lines: str) -> str:
+    """Code that registers it."""
+    names = ", ".join(re.findall(r"Tensor(?:\(.!\))? (\w+)", schema))
+    return f'@operator("{schema}")\ndef {schema.partition("(")[0]}({names}):\n' + "".join(
+        f"    {one}\n" for one in lines
+    )
+
+
+def kind(
+    dtypes: str, given: str, call: str, oracle: str, kernel: str, outputs: str = "", outs: str = "out, ", more: str = ""
+) -> Kind:
+    """`given`: what inputs() gives. `outs`: what call() takes before it. `more`: other members of the card."""
+    names = ", ".join(re.findall(r"(\w+) ?= ?draw", given))
+    inputs = given if "\n" in given else f"return dict({given})"
+    body = f"{more}def inputs(self, case, draw):\n    {inputs}\n"
+    body += f"def outputs(self, case, {names}):\n    return {outputs}\n" if outputs else ""
+    body += f"def call(self, ops, case, {outs}{names}):\n    {call}\n"
+    return Kind(dtypes, f"{body}def oracle(self, case, {names}):\n    return {oracle}\n", kernel)
+
+
+XY = "x=draw(case.M, case.N), y=draw(case.M, case.N)"
+TWO_OUTPUTS = kind(
     "fp16",
-    """
-def inputs(self, case, draw):
-    return dict(x=draw(case.M, case.N))
-def outputs(self, case, x):
-    return dict(twice=Output(case.M, case.N), total=Output(case.M, dtype="fp32"))
-def call(self, ops, case, twice, total, x):
-    ops.both(x, twice, total)
-def oracle(self, case, x):
-    return dict(twice=2 * x, total=x.sum(1))
-""",
-    """
-@operator("both(Tensor x, Tensor(a!) twice, Tensor(b!) total) -> ()")
-def both(x, twice, total):
-    twice.copy_(2 * x)
-    total.copy_(x.float().sum(1))
-""",
+    "x=draw(case.M, case.N)",
+    "ops.both(x, twice, total)",
+    "dict(twice=2 * x, total=x.sum(1))",
+    operator(
+        "both(Tensor x, Tensor(a!) twice, Tensor(b!) total) -> ()",
+        "twice.copy_(2 * x)",
+        "total.copy_(x.float().sum(1))",
+    ),
+    "dict(twice=Output(case.M, case.N), total=Output(case.M, dtype='fp32'))",
+    "twice, total, ",
 )
-EXACT = Kind(
+EXACT = kind(
     "int8",
-    """
-def inputs(self, case, draw):
-    return dict(a=draw(case.M, case.N), b=draw(case.N, 5))
-def outputs(self, case, a, b):
-    return Output(case.M, 5, dtype="int32")
-def call(self, ops, case, out, a, b):
-    ops.gemm(a, b, out)
-def oracle(self, case, a, b):
-    return a.double() @ b.double()
-""",
-    """
-@operator("gemm(Tensor a, Tensor b, Tensor(a!) out) -> ()")
-def gemm(a, b, out):
-    out.copy_((a.double() @ b.double()).int())
-""",
+    "a=draw(case.M, case.N), b=draw(case.N, 5)",
+    "ops.gemm(a, b, out)",
+    "a.double() @ b.double()",
+    operator("gemm(Tensor a, Tensor b, Tensor(a!) out) -> ()", "out.copy_((a.double() @ b.double()).int())"),
+    "Output(case.M, 5, dtype='int32')",
 )
-FP8 = Kind(
+FP8 = kind(
     "fp8_e4m3 fp8_e5m2",
-    """
-def inputs(self, case, draw):
-    return dict(x=draw(case.M, case.N))
-def call(self, ops, case, out, x):
-    ops.half(x, out)
-def oracle(self, case, x):
-    return x / 2
-""",
-    """
-@operator("half(Tensor x, Tensor(a!) out) -> ()")
-def half(x, out):
-    out.copy_((x.float() / 2).to(out.dtype))
-""",
+    "x=draw(case.M, case.N)",
+    "ops.half(x, out)",
+    "x / 2",
+    operator("half(Tensor x, Tensor(a!) out) -> ()", "out.copy_((x.float() / 2).to(out.dtype))"),
 )
-IN_PLACE = Kind(
+IN_PLACE = kind(
     "fp32",
-    """
-in_place = ["x"]
-def inputs(self, case, draw):
-    return dict(x=draw(case.M, case.N), y=draw(case.M, case.N))
-def call(self, ops, case, x, y):
-    ops.add_(x, y)
-def oracle(self, case, x, y):
-    return x + y
-""",
-    """
-@operator("add_(Tensor(a!) x, Tensor y) -> ()")
-def add_(x, y):
-    x.add_(y)
-""",
+    XY,
+    "ops.add_(x, y)",
+    "x + y",
+    operator("add_(Tensor(a!) x, Tensor y) -> ()", "x.add_(y)"),
+    outs="",
+    more="in_place = ['x']\n",
 )
-RETURNS = Kind(
+RETURNS = kind(
     "fp16",
-    """
-def inputs(self, case, draw):
-    return dict(x=draw(case.M, case.N), y=draw(case.M, case.N))
-def outputs(self, case, x, y):
-    return dict(total=Output(case.M, case.N), bigger=Output(case.M, case.N, dtype="bool"))
-def call(self, ops, case, x, y):
-    return ops.total(x, y), ops.bigger(x, y)
-def oracle(self, case, x, y):
-    return x + y, x > y
-""",
-    """
-@operator("total(Tensor x, Tensor y) -> Tensor")
-def total(x, y):
-    return x + y
-@operator("bigger(Tensor x, Tensor y) -> Tensor")
-def bigger(x, y):
-    return x > y
-""",
+    XY,
+    "return ops.total(x, y), ops.bigger(x, y)",
+    "x + y, x > y",
+    operator("total(Tensor x, Tensor y) -> Tensor", "return x + y")
+    + operator("bigger(Tensor x, Tensor y) -> Tensor", "return x > y"),
+    "dict(total=Output(case.M, case.N), bigger=Output(case.M, case.N, dtype='bool'))",
+    outs="",
 )
-STRIDED = Kind(
+STRIDED = kind(
     "fp32",
-    """
-def inputs(self, case, draw):
-    return dict(x=draw(case.N, case.M).t(), row=draw(1, case.N).expand(case.M, case.N), every=draw(case.M, 3)[:, ::2])
-def call(self, ops, case, out, x, row, every):
-    ops.add(x, row, every, out)
-def oracle(self, case, x, row, every):
-    return x + row + every.sum(1, keepdim=True)
-""",
-    """
-@operator("add(Tensor x, Tensor row, Tensor every, Tensor(a!) out) -> ()")
-def add(x, row, every, out):
-    assert x.stride() == (1, x.shape[0]), f"x has strides {x.stride()}"
-    assert row.stride()[0] == 0 or row.shape[0] == 1, f"row has strides {row.stride()}"
-    assert every.stride() == (3, 2), f"every has strides {every.stride()}"
-    out.copy_(x + row + every.sum(1, keepdim=True))
-""",
+    "x=draw(case.N, case.M).t(), row=draw(1, case.N).expand(case.M, case.N), every=draw(case.M, 3)[:, ::2]",
+    "ops.add(x, row, every, out)",
+    "x + row + every.sum(1, keepdim=True)",
+    operator(
+        "add(Tensor x, Tensor row, Tensor every, Tensor(a!) out) -> ()",
+        "assert x.stride() == (1, x.shape[0]), x.stride()",
+        "assert row.stride()[0] == 0 or row.shape[0] == 1, row.stride()",
+        "assert every.stride() == (3, 2), every.stride()",
+        "out.copy_(x + row + every.sum(1, keepdim=True))",
+    ),
 )
-LOGARITHM = Kind(
+LOGARITHM = kind(
     "fp16",
-    """
-distributions = ["normal", "large"]
-def inputs(self, case, draw):
-    x = draw(case.M, case.N)
-    x[0, 0] = 0
-    return dict(x=x)
-def call(self, ops, case, out, x):
-    ops.log(x, out)
-def oracle(self, case, x):
-    return torch.log(x)
-""",
-    """
-@operator("log(Tensor x, Tensor(a!) out) -> ()")
-def log(x, out):
-    out.copy_(torch.log(x.double()))
-""",
+    "x = draw(case.M, case.N)\n    x[0, 0] = 0\n    return dict(x=x)",
+    "ops.log(x, out)",
+    "torch.log(x)",
+    operator("log(Tensor x, Tensor(a!) out) -> ()", "out.copy_(torch.log(x.double()))"),
+    more="distributions = ['normal', 'large']\n",
 )
 KINDS = {
     "two outputs": TWO_OUTPUTS,
@@ -238,24 +199,11 @@ def test_a_planted_fault_is_named(run: Run, kind: Kind, old: str, new: str, says
     assert [one for one in messages if re.search(says, one)], messages
 
 
-KEEPS = """
-known = {}
-@operator("both(Tensor x, Tensor y, Tensor(a!) out) -> ()")
-def both(x, y, out):
-    out.copy_(x + known.setdefault((x.data_ptr(), x.shape, y.data_ptr()), y))
-"""
-SUM = Kind(
-    "fp32",
-    """
-def inputs(self, case, draw):
-    return dict(x=draw(case.M, case.N), y=draw(case.M, case.N))
-def call(self, ops, case, out, x, y):
-    ops.both(x, y, out)
-def oracle(self, case, x, y):
-    return x + y
-""",
-    KEEPS,
+KEEPS = "known = {}\n" + operator(
+    "both(Tensor x, Tensor y, Tensor(a!) out) -> ()",
+    "out.copy_(x + known.setdefault((x.data_ptr(), x.shape, y.data_ptr()), y))",
 )
+SUM = kind("fp32", XY, "ops.both(x, y, out)", "x + y", KEEPS)
 
 
 @pytest.mark.parametrize("by", ["the first input's address", "all addresses"])
