@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,16 +33,6 @@ def exported(tmp_path: Path) -> Library:
     return made(tmp_path)
 
 
-def test_an_export_carries_library_commit_and_card(exported: Library) -> None:
-    found = library.read(exported.folder)
-    assert found == replace(exported, cached=True)
-    files = sorted(path.relative_to(found.folder).as_posix() for path in found.folder.rglob("*") if path.is_file())
-    assert files == ["card/gemm.py", LIBRARY, MANIFEST]
-    assert found.card.read_text(encoding="utf-8") == "# card"
-    assert found.manifest.card_sha256 == hashlib.sha256(b"# card").hexdigest()
-    assert found.manifest.sha == "1" * 40
-
-
 def test_an_export_carries_the_sources_it_was_made_of_and_none_of_another(tmp_path: Path) -> None:
     old, new = made(tmp_path / "old", "norm"), made(tmp_path / "new", "norm", contents="other code")
     write(old.folder / SOURCES, {"csrc/a.cu": "old", "csrc/gone.cu": "gone"})
@@ -52,24 +41,6 @@ def test_an_export_carries_the_sources_it_was_made_of_and_none_of_another(tmp_pa
     again = build.export(there, there.folder)  # over itself, too
     held = library.sources_in(again)
     assert [(path.name, path.read_text(encoding="utf-8")) for path in held.rglob("*.cu")] == [("a.cu", "new")]
-
-
-@pytest.mark.parametrize("name", [LIBRARY, "card/gemm.py"])
-@pytest.mark.parametrize("how", ["changed", "missing"])
-def test_a_damaged_file_is_refused(exported: Library, name: str, how: str) -> None:
-    path = exported.folder / name
-    if how == "changed":
-        path.write_bytes(path.read_bytes() + b"!")
-        says = f"{path} is not the one that library.json describes; build it again"
-    else:
-        path.unlink()
-        says = f"{exported.folder} holds no compiled kernel: {path}: No such file"
-    for read in (library.read, library.read_all):
-        with pytest.raises(KernelgateError) as raised:
-            read(exported.folder)
-        assert str(raised.value).startswith(says)
-    with pytest.raises(KernelgateError):
-        library.read_all(exported.folder.parent)
 
 
 def test_a_worker_process_reads_the_card_of_the_cache(tmp_path: Path, exported: Library) -> None:
@@ -82,13 +53,6 @@ def test_a_worker_process_reads_the_card_of_the_cache(tmp_path: Path, exported: 
     at = LibraryAt.of(build.with_card(entry, card))
     assert at.read().card == at.card != card
     assert at.card.read_text(encoding="utf-8") == "# in the tree"
-
-
-def test_libraries_are_the_same_where_sources_recipe_and_card_are(tmp_path: Path, exported: Library) -> None:
-    moved = made(tmp_path / "moved")
-    assert moved.same_as(exported)
-    assert not made(tmp_path / "code", contents="other code").same_as(exported)
-    assert not made(tmp_path / "card", card_text="# other card").same_as(exported)
 
 
 def pinned(folder: Path, digest: str) -> Path:

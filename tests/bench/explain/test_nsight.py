@@ -151,18 +151,6 @@ def test_each_failure_is_one_sentence_and_the_rest_goes_on(
     assert "\n" not in failure
 
 
-def test_the_head_is_called_while_the_bases_report_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sides: Sides, options: Options
-) -> None:
-    called = tmp_path / "called"
-    wait = f"for i in $(seq 100); do [ -e {called} ] && break; sleep 0.1; done; [ -e {called} ] || exit 9"
-    base, head = f"echo '{watched_call.DONE}'; {wait}\n{WORKS}", f"{WORKS}touch {called}"
-    fake_ncu(tmp_path, monkeypatch, f'case "$report" in *head*) {head};; *) {base};; esac')
-    monkeypatch.setattr(watched_call, "LOADING_S", 1.0)
-    done = profile(sides, options)
-    assert (done.failures, [one.side for one in done.profiles]) == ((), ["base", "head"])
-
-
 def test_the_gpu_is_held_while_profiles_are_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sides: Sides, options: Options
 ) -> None:

@@ -60,25 +60,15 @@ def test_batches_keep_the_order_and_fit(calls: list[int], slots: int, queue: int
     assert list(case_timing.batches([1] * 600, 10_000, 10_000)) == [(0, 256), (256, 512), (512, 600)]
 
 
-def test_a_batch_that_the_host_could_not_queue_in_time_is_made_again_on_other_inputs() -> None:
-    simulated = SimulatedProcess(TWO, held=[False, True])
-    case = simulated.samples()
-    times = case_timing.batch(simulated.team, case, simulated, BOTH, HOW)
-    assert len(simulated.batches) == len(simulated.looked) == 2, "and looked at each time"
-    assert simulated.batches[0].samples[0].windows != simulated.batches[1].samples[0].windows
-    assert len(times) == 2
-    assert (case.busy_us, len(case.readings)) == (300.0, 1), "only the last one's readings are kept"
-    assert case.queue_length == case_timing.QUEUE_LENGTH
-    assert not case.notes
-
-
 @pytest.mark.parametrize(("sides", "notes"), [(["base"], {"host_bound"}), (["base", "head"], set())])
 def test_a_host_that_is_always_too_slow_gets_shorter_batches(sides: list[str], notes: set[str]) -> None:
     """It is said once a batch cannot be made shorter."""
     simulated = SimulatedProcess(TWO, held=[False] * 9)
     case = simulated.samples()
     assert len(case_timing.batch(simulated.team, case, simulated, [(side, 1) for side in sides], HOW)) == len(sides)
-    assert len(simulated.batches) == case_timing.ATTEMPTS == 3
+    assert len(simulated.batches) == len(simulated.looked) == case_timing.ATTEMPTS == 3, "and looked at each time"
+    assert simulated.batches[0].samples[0].windows != simulated.batches[1].samples[0].windows, "on other inputs"
+    assert len(case.readings) == 1, "only the last one's are kept"
     assert case.queue_length == case_timing.QUEUE_LENGTH // 2 == 300
     assert set(case.notes) == notes
 

@@ -75,16 +75,6 @@ def test_calls_that_read_inputs_again_are_counted(tmp_path: Path, monkeypatch: p
         assert note.text.startswith(f"{share:.2g}% of the calls read inputs that an earlier call of the process had")
 
 
-def test_another_process_may_read_what_one_has_read(case: VerifiedCase) -> None:
-    """They are as new to it."""
-    count = case.pool.size.windows
-    before = {content(case, *call) for call in pairs(case.plan(count))}
-    case.check(("base",) * count)
-    assert {content(case, *call) for call in pairs(case.plan(count, "again"))} == before
-    case.check(("head",) * count)
-    assert {side: one.repeated for side, one in case.verifier.close().calls.items()} == {"base": 0, "head": 0}
-
-
 def pairs(planned: protocol.Planned) -> list[tuple[int, int]]:
     return list(zip(planned.windows, planned.slots, strict=True))
 
