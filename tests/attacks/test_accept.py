@@ -72,9 +72,6 @@ def edited(pull: PullRequestRuns) -> Shown:
     return verdict(pull)
 
 
-# What it does --------------------------------------------------------------------------------------------------------
-
-
 def test_an_accepted_case_blocks_no_more(pull: PullRequestRuns) -> None:
     assert said(pull)
     found = verdict(pull)
@@ -154,9 +151,6 @@ def test_it_ends_no_earlier_failure_where_something_is_in_doubt(pull: PullReques
     assert pull.run([("l4", changed(measured(0.1), only("m1024")))], command=True).conclusion == "failure"
     assert said(pull)
     assert verdict(pull).conclusion == "failure"
-
-
-# Mistakes ------------------------------------------------------------------------------------------------------------
 
 
 MISTAKES = (

@@ -109,9 +109,6 @@ def test_a_regression_blocks_beside_a_record_that_makes_us_stumble(
     assert found.conclusion == "failure"
 
 
-# Busy ----------------------------------------------------------------------------------------------------------------
-
-
 def crowd(content: dict[str, Any]) -> None:
     """Of 250 cases × 32 processes × 60 rounds, the judge would have for two minutes."""
     samples = {"base": [100.0], "head": [100.0]}
@@ -142,8 +139,6 @@ def test_more_than_the_plan_warrants_is_not_judged(
     assert found.conclusion == "action_required"
     assert said in found.comment.replace("`", "")
 
-
-# Any other -----------------------------------------------------------------------------------------------------------
 
 SMALL = Policy()
 NUMBERS = st.sampled_from([0, -1, 1, 3, 1e-9, 1e15, 1e21, -1e21, 2**63, 2**64 - 1, 0.5, 99.0, 1e-300, -1e300])

@@ -44,9 +44,6 @@ def test_an_honest_measurement_is_judged(
     assert (found.conclusion, found.labels) == (conclusion, (label,))
 
 
-# A failure stands ----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("command", [True, False], ids=["by a command", "by a push"])
 def test_a_harmless_case_takes_no_failure_back(pull: PullRequestRuns, command: bool) -> None:
     worse = measured(0.0, worse=0.1)
@@ -80,9 +77,6 @@ def test_a_check_that_waits_for_somebody_takes_no_failure_back(pull: PullRequest
     shown.files = files
     found = pull.run([], {"measure (l4) / measure": ("cancelled", ())}, conclusion="cancelled")
     assert found.conclusion != "neutral"
-
-
-# GPUs ----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -133,9 +127,6 @@ def test_a_regression_on_a_device_that_is_not_told_blocks(pull: PullRequestRuns)
     assert pull.run([("l4", changed(measured(0.1), device(name="NVIDIA L4")))]).conclusion == "failure"
 
 
-# Artifacts -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("first", "second", "conclusion"),
     [(0.1, -0.3, "failure"), (-0.3, 0.1, "action_required"), (0.0, -0.3, "action_required")],
@@ -179,9 +170,6 @@ def test_no_artifact_beside_it_hides_a_regression(pull: PullRequestRuns, beside:
         assert len([one for one in pull.desk.github.requests if one.path.startswith("/blob/")]) == 16
 
 
-# What GitHub says failed ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("fault", ["runner", "ours"])
 @pytest.mark.parametrize("job", ["measure (l4) / measure", "build / build"])
 def test_a_note_does_not_outweigh_what_github_says(pull: PullRequestRuns, fault: str, job: str) -> None:
@@ -205,9 +193,6 @@ def test_a_note_on_a_step_that_only_the_runner_can_fail_is_believed(pull: PullRe
     found = pull.run([("l4", note())], jobs, conclusion="failure")
     assert found.comment.startswith("### 🛠️ Held: not judged, not your fault: the GPU is gone")
     assert found.conclusion == "action_required"
-
-
-# Evidence ------------------------------------------------------------------------------------------------------------
 
 
 def head(factor: float) -> Change:

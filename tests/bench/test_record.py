@@ -76,9 +76,6 @@ def sampled(**hot_spots: object) -> str:
     return changed(profile=[{"case": "anything", "side": "head", "hot_spots": {"samples": 100, **hot_spots}}])
 
 
-# ---- what it can say -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("content", [MINIMAL, WHOLE], ids=["minimal", "whole"])
 def test_a_record_survives_the_round_trip(content: dict[str, Any]) -> None:
     first = record.from_json(json.dumps(content))
@@ -152,9 +149,6 @@ def test_a_plan_has_the_same_hash_wherever_it_is_measured() -> None:
         assert record.expected_hash(expected(**other)) != plan
 
 
-# ---- what is refused -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("text", "named"),
     [
@@ -208,9 +202,6 @@ def test_the_fuzz_results_of_several_cards_are_asked_for_together() -> None:
         found = record.from_json(changed(checks=checks)).fuzz
         assert found is not None
         assert (found.asked, found.run, len(found.results)) == (10, 2, 2)
-
-
-# ---- files -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

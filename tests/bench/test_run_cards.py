@@ -83,9 +83,6 @@ def codes(made: RunRecord) -> list[tuple[str | None, str]]:
     return [(note.code, note.text) for note in made.notes if note.code not in ("seed", "cpu_cores", "load")]
 
 
-# Fuzzing
-
-
 def test_a_card_without_cases_for_this_machine_is_skipped_and_not_timed(
     repo: CardRepository, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -155,9 +152,6 @@ def test_a_library_without_a_card_anywhere(repo: CardRepository, capsys: pytest.
     repo.library("head", "one")
     assert repo.run("fuzz", "--library", "head") == 3
     assert "no card says how one is judged" in capsys.readouterr().err
-
-
-# Timing
 
 
 def test_what_is_unchanged_is_not_timed_unless_it_is_asked_for(repo: CardRepository) -> None:

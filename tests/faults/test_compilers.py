@@ -159,9 +159,6 @@ def own_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -
     return path
 
 
-# Output
-
-
 def test_much_output_is_cut_off_and_the_error_found(
     tree: Path,
     compiler: Callable[[str], Path],
@@ -177,9 +174,6 @@ def test_much_output_is_cut_off_and_the_error_found(
     assert caught.value.excerpt == ("csrc/binding.cpp:7:1: error: the one",)
     assert len(capfd.readouterr().err.splitlines()) < build.MAX_SHOWN + 20
     assert caught.value.log.stat().st_size <= 1 << 20
-
-
-# The cache
 
 
 @pytest.fixture

@@ -146,8 +146,6 @@ def test_a_report_does_not_replace_the_record_that_it_is_of(option: str, tmp_pat
     ends_with(0, "report", run, option, tmp_path / "another")
 
 
-# Baselines
-
 ROOT = Path(__file__).parents[2]
 STORED = ROOT / "tests" / "data" / "baseline_h200.json"
 RECORD = ROOT / "tests" / "data" / "comparisons" / "identical.json"

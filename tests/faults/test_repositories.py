@@ -154,8 +154,6 @@ def test_a_tree_that_reads_as_heads_is_recorded_as_head(
     assert recorded(repo) == git(repo, "rev-parse", "HEAD")
 
 
-# ---- paths -----------------------------------------------------------------------------------------------------------
-
 ODD = {
     "a space at the end": b"repo ",
     "a line break at the end": b"repo\n",
@@ -185,9 +183,6 @@ def test_files_whose_names_are_no_utf8(tmp_path: Path) -> None:
     (repo / os.fsdecode(b"caf\xe9.h")).touch()
     with subject.worktree(repo, commit(repo)) as tree:
         assert os.fsdecode(b"caf\xe9.h") in {path.name for path in tree.iterdir()}
-
-
-# ---- what git refuses ------------------------------------------------------------------------------------------------
 
 
 def test_gits_advice_on_a_repository_of_somebody_else_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

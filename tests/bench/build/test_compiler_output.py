@@ -207,8 +207,6 @@ def test_a_compiler_that_breaks_down_does_not_blame_the_sources(log: str) -> Non
     assert (found.in_sources, found.broken) == (False, True), found
 
 
-# Warnings -------------------------------------------------------------------------------------------------------------
-
 PRINTED = """\
 [1/4] csrc/a.cu
 csrc/b/a.cuh(3): warning #68-D: integer conversion resulted in a change of sign

@@ -156,9 +156,6 @@ def test_a_flag_of_a_card_is_one_word(flag: str) -> None:
     assert shlex.split(text.replace("$$", "$"))[-5:] == [flag, "-c", "$in", "-o", "$out"]
 
 
-# Sources --------------------------------------------------------------------------------------------------------------
-
-
 def read(tree: Path, *patterns: str, **spec: object) -> dict[str, str]:
     found = read_sources(tree, "here", "gemm", Extension(*patterns, **spec))  # type: ignore[arg-type]
     return {path: contents.decode() for path, contents in found.files.items()}

@@ -43,9 +43,6 @@ def run(library: Library, ids: list[str] | None = None, seed: int = SEED) -> Che
     return fuzz.run(library, faulty.card(), seed, CPU, ids or [])
 
 
-# ---- Faults ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_a_right_kernel_passes_what_is_risky_too(built: Build) -> None:
     every = fuzz_trials.select(SEED, faulty.card(), "cpu", None, ())
@@ -145,8 +142,6 @@ def test_what_is_as_large_as_a_crash_comes_last_and_is_not_run_where_crashes_tak
     assert done.reason == "2 not run, because crashes and hangs before had taken 60 s"
 
 
-# ---- Beside the base -------------------------------------------------------------------------------------------------
-
 PLAIN = "s65_b1_h2_d64_fp32_causal_scale0.125_distribution-normal_way-plain"
 TIMED = "s512_b1_h8_d64_fp32_causal_distribution-normal_way-plain"
 
@@ -220,9 +215,6 @@ def test_a_base_that_cannot_be_loaded_excuses_nothing(built: Build, tmp_path: Pa
     done = fuzz.run(built("skips_last_row"), faulty.card(), SEED, CPU, [PLAIN], base=broken)
     assert (done.status, done.results[0].base) == ("failed", None)
     assert (done.reason or "").startswith("the base could not be tried: ")
-
-
-# ---- The verb --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)

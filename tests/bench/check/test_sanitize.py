@@ -56,8 +56,6 @@ def test_a_tool_that_cannot_look_says_why(tmp_path: Path) -> None:
         sanitized.program(script, "memcheck", ["true"])
 
 
-# ---- Of a card -------------------------------------------------------------------------------------------------------
-
 GPU = (8, 9)
 H200 = (9, 0)
 CASES = sanitize.of_card(faulty.card())

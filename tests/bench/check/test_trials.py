@@ -106,8 +106,6 @@ def test_a_crash_and_a_hang_become_smaller_in_few_tries(built: Build, monkeypatc
     assert (facts.smallest.id, facts.runs) == (f"s2_b1_h1_{PLAIN}", 1), "each costs its patience"
 
 
-# Ways
-
 CASE = "b2_h3_d64_fp32_scale0.125_distribution-normal_way-"
 SCALED = "d64_fp32_scale{}_distribution-normal_way-plain"
 ALLOWED = "times what is allowed"
@@ -176,8 +174,6 @@ def test_of_few_entries_none_beyond_the_last_is_looked_at(count: int) -> None:
     assert found == sorted(set(found))
     assert {0, count - 1} <= set(found) <= set(range(count))
 
-
-# Soaks
 
 ID = "s{}_b1_h2_d64_{}_causal_scale0.5_distribution-{}_way-plain"
 SMALLEST = "s37_b1_h1_d64_fp32_causal_scale1_distribution-normal_way-plain"

@@ -45,8 +45,6 @@ def test_a_report_without_samples_and_a_kernel_that_was_never_sampled_have_none(
     assert hot_examples.launches()["empty"].hot_spots is None
 
 
-# The lines themselves
-
 ELSEWHERE = "what stands elsewhere"
 
 

@@ -186,9 +186,6 @@ def test_the_longest_of_the_librarys_own_launches_speaks_for_the_call() -> None:
     assert of_call(*many, own="longest") is None, "it may be among the others"
 
 
-# The record
-
-
 def test_what_is_missing_is_noted_and_the_rest_stands_and_without_a_gpu_nothing_is_profiled(
     tmp_path: Path, sides: Sides, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:

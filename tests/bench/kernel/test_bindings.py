@@ -154,9 +154,6 @@ def test_tvm_ffi_that_is_missing_is_named_before_the_compile(tmp_path: Path, mon
         commits.build_commit(repo, "HEAD", cards(tmp_path, SCALE_CARD))
 
 
-# A project's own build
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     return repository(tmp_path / "project", PROJECT)

@@ -65,9 +65,6 @@ def test_what_cannot_be_chosen(two: Cards) -> None:
         chosen(two, suite="nightly")
 
 
-# Ids ------------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("case", "id_", "label"),
     [

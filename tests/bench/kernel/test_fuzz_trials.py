@@ -38,9 +38,6 @@ def card(folder: Path, fuzz: str, body: str = BODY) -> CardFacts:
     return registered.facts(registered.write_card(folder, "any", body.replace("FUZZ", fuzz)))
 
 
-# A card's own list ----------------------------------------------------------------------------------------------------
-
-
 def attention(seed: int, device: DeviceKind) -> dict[str, Trial]:
     return {trial.id: trial for trial in fuzz_trials.trials(seed, faulty.card(), device)}
 
@@ -77,9 +74,6 @@ def test_ranges_give_what_is_in_them_and_their_ends_and_powers_of_two_more_often
     found = [fuzz_trials.draw(rng, {"range": [start, start + length, step]}) for _ in range(200)]
     assert set(found) <= set(whole)
     assert sum(value in special for value in found) >= 60, "half of them, beside those by chance"
-
-
-# Its domain's edges ---------------------------------------------------------------------------------------------------
 
 
 def risks(device: DeviceKind, memory: int = GPU_BYTES) -> tuple[Trial, ...]:
@@ -152,8 +146,6 @@ def test_what_no_configuration_has_is_not_tried(tmp_path: Path, device: DeviceKi
     assert not [axes for axes in tried if 64 < int(axes["N"]) < 128]
     assert {trial.way for trial in made} >= set(fuzz_trials.WAYS[device])
 
-
-# Ids ------------------------------------------------------------------------------------------------------------------
 
 MIXED = """
 cases = [dict(N=64, dtype="fp8_e4m3", mode="auto"), dict(N=65, dtype="fp16", mode="a.b-c")]

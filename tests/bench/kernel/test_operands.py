@@ -71,9 +71,6 @@ def test_values_are_of_the_dtype_finite_and_repeated_by_the_seed(dtype: str, dis
     assert one.float().unique().numel() > 1, "they are not all the same"
 
 
-# NaN and Inf ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("given", "allowed", "says"),
     [

@@ -189,8 +189,6 @@ def test_a_package_that_cannot_be_imported(tmp_path: Path, files: Files, place: 
     assert load(written(tmp_path / "again", {"my_kernels.py": "x = 1\n"}), "my_kernels", "head").x == 1
 
 
-# What a kernel throws -------------------------------------------------------------------------------------------------
-
 STABLE = "torch_call_dispatcher(…) API call failed at /include/torch/csrc/stable/ops.h, line 316"
 
 

@@ -149,8 +149,6 @@ def test_facts_of_what_the_timed_cases_launch(built: Path, made: Compiled) -> No
     assert product.instructions["HGMMA"]
 
 
-# Where it is used -----------------------------------------------------------------------------------------------------
-
 USE = """
 import sys
 from pathlib import Path
@@ -191,9 +189,6 @@ def test_a_measuring_process_finds_what_was_compiled(built: Path, made: Compiled
     assert used.compiled() == ()
     use(copy, tmp_path / "used", "plain.scale", 1)
     assert used.compiled() == ("scale_kernel",), "a kind of arguments that no case had"
-
-
-# What stops a build ---------------------------------------------------------------------------------------------------
 
 
 def test_an_error_in_a_timed_kernel(tmp_path: Path) -> None:
@@ -251,9 +246,6 @@ def test_the_time_limit(tmp_path: Path) -> None:
         compiled(request(library(tmp_path), [case("plain.scale")]), limits=replace(TimeLimits(), total_s=0.2))
 
 
-# Operators alone ------------------------------------------------------------------------------------------------------
-
-
 def test_two_builds_are_the_same_bytes(
     built: Path, made: Compiled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,9 +261,6 @@ def test_two_builds_are_the_same_bytes(
         assert path.read_bytes() == (built / path.relative_to(again)).read_bytes()
         assert str(tmp_path).encode() not in path.read_bytes()
     assert second.kernels == made.kernels
-
-
-# What is compiled for -------------------------------------------------------------------------------------------------
 
 
 def test_what_is_risky_is_compiled_for_once_of_each_kind() -> None:

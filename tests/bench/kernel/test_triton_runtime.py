@@ -174,9 +174,6 @@ def write(folder: Path, *paths: str) -> None:
         (folder / path).write_bytes(path.encode())
 
 
-# Sources --------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("root", ["", "src/"])
 def test_a_package_is_all_its_files(tmp_path: Path, root: str) -> None:
     kept = ("ops/__init__.py", "ops/deep/er/kernel.py", "ops/table.json", "ops/py.typed")
@@ -193,9 +190,6 @@ def test_where_a_package_is_looked_for(tmp_path: Path) -> None:
     assert str(caught.value) == f"{tmp_path} has no package ops: looked for {places}"
     with pytest.raises(NoKernelError, match=r"Package\('a/../b'\): this is no name of a package or module"):
         package_sources(tmp_path, Package("a/../b"))
-
-
-# The cache ------------------------------------------------------------------------------------------------------------
 
 
 def kernel(entry: str, name: str = "scale", **changed: object) -> PackageKernel:
@@ -234,9 +228,6 @@ def test_the_first_library_has_the_say(tmp_path: Path) -> None:
     base, head = cache(tmp_path / "base", "AAA", content="base"), cache(tmp_path / "head", "AAA", "BBB", content="head")
     used = fill(tmp_path / "used", [base, head])
     assert {path.parent.name: path.read_text() for path in used.known} == {"AAA": "base", "BBB": "head"}
-
-
-# Facts ----------------------------------------------------------------------------------------------------------------
 
 
 def test_facts_of_the_timed_kernels(tmp_path: Path) -> None:

@@ -40,9 +40,6 @@ def _two_of_the_longest(taken: list[float], shards: int) -> float:
     return longest[shards - 1] + longest[shards] if len(longest) > shards else 0.0
 
 
-# Merging
-
-
 def parts(of: int = 3) -> list[RunRecord]:
     """The kept record as shards would have measured it; the first has the checks."""
     whole = record.read(KEPT)

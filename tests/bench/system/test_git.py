@@ -289,9 +289,6 @@ def test_default_base_of_an_unrelated_branch(repo: Path) -> None:
         subject.default_base(repo)
 
 
-# Snapshots
-
-
 @pytest.fixture
 def sources(tmp_path: Path) -> Path:
     return repository(tmp_path / "sources", {"csrc/k.cu": "one\n", "notes.md": "mine\n"})

@@ -153,9 +153,6 @@ def test_at_the_power_limit_samples_follow_pauses(needed_us: float, allowed: boo
     assert [(note.code, note.text) for note in done.notes] == ([("paused", said)] if pause_us else [])
 
 
-# Rounds
-
-
 def test_rounds_hold_both_sides_in_random_order() -> None:
     simulated = SimulatedProcess(THREE)
     case = timed(simulated, 60)
@@ -230,9 +227,6 @@ def test_a_reference_beside_one_side_alone_is_called_after_both(apart: bool) -> 
     assert ("head" not in sides[sides.index("reference") :]) is apart
     assert {side: len(times) for side, times in case.calls_us.items()} == {"base": 40, "head": 40, "reference": 10}
     assert case.call_us["reference"] == 200.0
-
-
-# Two clocks
 
 
 @pytest.mark.parametrize(

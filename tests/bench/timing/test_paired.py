@@ -89,9 +89,6 @@ def looked_at(calls: record.Calls) -> bool:
     return calls.failed == 0 and 0 < (calls.compared or 0) < 0.7 * (calls.made or 0)
 
 
-# What is recorded
-
-
 @pytest.mark.usefixtures("in_process")
 def test_a_paired_comparison_of_two_cases_and_two_processes(
     built: Build, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -408,9 +405,6 @@ def test_a_library_that_bears_no_other_takes_turns_too(built: Build, tmp_path: P
     assert roles(done) == ["alternating"] * 2, "and a resumed run goes on so"
 
 
-# Going on
-
-
 @pytest.fixture(scope="module")
 def one_process(built: Build, tmp_path_factory: pytest.TempPathFactory) -> tuple[PairedPlan, RunRecord]:
     planned = plan(built(), built(), processes=1)
@@ -459,9 +453,6 @@ def test_a_record_that_does_not_fit_is_refused(
     with pytest.raises(RecordError, match=f"cannot be resumed: {says}"):
         run(plan(**other), path, resume=True)
     assert record.read(path) == before
-
-
-# Preempted
 
 
 def preempted(planned: PairedPlan, path: Path, after: int) -> RunRecord:
@@ -528,9 +519,6 @@ def test_a_worker_that_is_asked_to_end_too_blames_nobody(
     after = record.read(path)
     assert after.run.ended == "preempted"
     assert not any("took turns" in text for text in texts(after))
-
-
-# The verb, and signals
 
 
 def bench(base: Library, head: Library, output: Path, *words: str) -> subprocess.Popen[str]:

@@ -143,9 +143,6 @@ def contents(case: VerifiedCase) -> bytes:
     return bytes(arena.data.numpy()) + kept
 
 
-# Which windows there are
-
-
 @pytest.mark.parametrize(
     "changed",
     [
@@ -210,9 +207,6 @@ def order(count: int, apart: int, seed: int) -> Order:
     return made
 
 
-# The order
-
-
 @given(st.integers(1, 700), st.integers(1, 400), st.integers())
 def test_each_window_comes_once_before_any_comes_again(count: int, apart: int, seed: int) -> None:
     taken = order(count, apart, seed)
@@ -242,9 +236,6 @@ def test_the_order_is_another_one_each_time_that_it_is_renewed() -> None:
         taken.renew()
     assert len({start for start, _ in seen}) > 15
     assert len({step for _, step in seen}) > 3
-
-
-# The pool
 
 
 @given(

@@ -270,9 +270,6 @@ def test_a_card_whose_oracle_fails_is_one_sentence(bench: KindBench) -> None:
         bench.run(part)
 
 
-# The witness
-
-
 def test_each_case_of_the_witness_has_both_sides_each_in_a_process_of_its_own(
     bench: KindBench, overheard: Overheard, monkeypatch: pytest.MonkeyPatch
 ) -> None:

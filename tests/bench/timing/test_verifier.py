@@ -37,9 +37,6 @@ def content(case: VerifiedCase, window: int, slot: int) -> bytes:
     return b"".join(bytes(given[name].numpy()) for name in ("x", "y"))
 
 
-# Planning
-
-
 def test_no_two_calls_read_the_same_inputs(case: VerifiedCase) -> None:
     """Neither in one batch nor in several, whatever their size."""
     seen: set[bytes] = set()
@@ -77,9 +74,6 @@ def test_calls_that_read_inputs_again_are_counted(tmp_path: Path, monkeypatch: p
 
 def pairs(planned: protocol.Planned) -> list[tuple[int, int]]:
     return list(zip(planned.windows, planned.slots, strict=True))
-
-
-# Comparing
 
 
 @pytest.fixture
