@@ -1,11 +1,6 @@
-"""The device's own kernels on a GPU, and memory that two processes share."""
+"""The device's own kernels on a GPU."""
 
 from __future__ import annotations
-
-import subprocess
-import sys
-from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +10,6 @@ from kernelgate.bench.system import cuda_driver
 from kernelgate.bench.system.cuda_driver import CudaDriverError
 from kernelgate.bench.timing import device
 from kernelgate.bench.timing.device import DeviceComparison
-
-ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.gpu
 
@@ -49,9 +42,6 @@ def pair(count: int, dtype: torch.dtype, offsets: tuple[int, int] = (0, 0)) -> P
     noise = 1e-3 * torch.randn(count, device="cuda", generator=generator)
     out = torch.empty(count + offsets[0], device="cuda", dtype=dtype)[offsets[0] :]
     return out.copy_(reference + noise), reference
-
-
-# Comparison
 
 
 @pytest.mark.parametrize("offsets", [(0, 0), (1, 0), (0, 1), (3, 3), (8, 4)], ids=str)
@@ -137,46 +127,8 @@ def test_as_many_outputs_as_a_launch_takes() -> None:
     assert {(one.wrong, one.max_abs, one.compared) for one in read[1::2]} == {(0, 0.0, 12)}
 
 
-def test_comparisons_on_another_stream_and_in_a_graph() -> None:
-    out, reference = pair(10_001, torch.float16)
-    results = device.new_results(2, "cuda")
-    pairs = addresses((out, reference))
-    torch.cuda.synchronize()
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        device.compare(pairs, out.numel(), out.dtype, (ATOL, RTOL), results[:1])
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        device.compare(pairs, out.numel(), out.dtype, (ATOL, RTOL), results[1:])
-    torch.cuda.synchronize()
-    assert [one.compared for one in device.read_results(results)] == [10_001, 0]
-    graph.replay()
-    by_stream, by_graph = device.read_results(results)
-    assert (by_stream.compared, by_graph.compared) == (10_001, 10_001)
-    assert by_stream == by_graph
-
-
-# Clocks
-
-
 def probes(count: int) -> torch.Tensor:
     return torch.zeros(count, device.PROBE_WORDS, dtype=torch.int64, device="cuda")
-
-
-def test_probes_give_the_time_and_the_clock() -> None:
-    x = torch.randn(4096, 4096, device="cuda", dtype=torch.float16)
-    slots = probes(40)
-    for slot in slots:
-        device.probe(slot)
-        torch.mm(x, x)
-        torch.mm(x, x)
-    read = slots.tolist()
-    pairs = list(pairwise(read))
-    assert all(later[0] > earlier[0] for earlier, later in pairs)
-    same = [(earlier, later) for earlier, later in pairs if earlier[2] == later[2]]
-    assert same, "no two probes ran on one SM"
-    for earlier, later in same:
-        assert 0.2 < (later[1] - earlier[1]) / (later[0] - earlier[0]) < 4, "cycles per ns"
 
 
 @pytest.mark.parametrize("microseconds", [200.0, 5_000.0])
@@ -187,9 +139,6 @@ def test_a_pause_is_about_as_long_as_asked_for(microseconds: float) -> None:
     device.probe(slots[1])
     begun, ended = slots[:, 0].tolist()
     assert 0.99 * microseconds < (ended - begun) / 1e3 < 3 * microseconds + 2_000
-
-
-# Digests
 
 
 def expected_digest(words: torch.Tensor, secret: int) -> int:
@@ -212,40 +161,6 @@ def test_a_digest_changes_with_each_word_and_with_the_secret(count: int) -> None
         assert device.digest(words, 7) != before
         words[at] ^= 1 << 61 - at % 2
     assert device.digest(words, 7) == before
-
-
-# Memory of two processes
-
-CHILD = """
-import sys, torch
-from kernelgate.bench.system import cuda_driver
-pointer = cuda_driver.open_ipc(bytes.fromhex(sys.argv[1]))
-shared = cuda_driver.as_tensor(pointer, 1000)
-assert shared.data_ptr() == pointer
-assert shared.eq(7).all()
-shared[500:] = 9
-torch.cuda.synchronize()
-del shared
-cuda_driver.close_ipc(pointer)
-"""
-
-
-def test_another_process_writes_into_shared_memory() -> None:
-    pointer = cuda_driver.allocate(1000)
-    try:
-        shared = cuda_driver.as_tensor(pointer, 1000)
-        assert shared.data_ptr() == pointer
-        shared.fill_(7)
-        torch.cuda.synchronize()
-        handle = cuda_driver.ipc_handle(pointer)
-        assert len(handle) == cuda_driver.IPC_HANDLE_BYTES
-        words = [sys.executable, "-c", CHILD, handle.hex()]
-        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert shared[:500].eq(7).all()
-        assert shared[500:].eq(9).all()
-    finally:
-        cuda_driver.free(pointer)
 
 
 def test_a_failure_names_the_function() -> None:
