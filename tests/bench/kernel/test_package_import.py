@@ -18,6 +18,7 @@ import torch
 from kernelgate.bench.kernel import loading
 from kernelgate.bench.kernel.loading import PackageImportError
 from kernelgate.bench.kernel.loading import load_package as load
+from tests.miniature import write
 
 Files = dict[str, str]
 
@@ -35,19 +36,12 @@ def _process_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             del sys.modules[name]
 
 
-def written(folder: Path, files: Files) -> Path:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
-
-
 def sides(tmp_path: Path, files: Files, name: str = "my_kernels") -> tuple[ModuleType, ModuleType]:
     """The same files twice, with the side's name in place of SIDE."""
     loaded = []
     for side in ("base", "head"):
         texts = {path: text.replace("SIDE", repr(side)) for path, text in files.items()}
-        loaded.append(load(written(tmp_path / side, texts), name, side))
+        loaded.append(load(write(tmp_path / side, texts), name, side))
     return loaded[0], loaded[1]
 
 
@@ -124,7 +118,7 @@ def test_files_and_sources_are_found(tmp_path: Path) -> None:
 
 
 def test_everyone_else_imports_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    outside = written(
+    outside = write(
         tmp_path / "site",
         {
             "my_kernels/__init__.py": "side = 'installed'\n",
@@ -135,7 +129,7 @@ def test_everyone_else_imports_as_before(tmp_path: Path, monkeypatch: pytest.Mon
         "my_kernels/__init__.py": "side = SIDE\nimport third_party\ndef call():\n    import json, my_kernels_more\n"
         "    return my_kernels_more.side\n"
     }
-    written(outside, {"my_kernels_more.py": "side = 'more'\n"})
+    write(outside, {"my_kernels_more.py": "side = 'more'\n"})
     monkeypatch.syspath_prepend(outside)
     base, head = sides(tmp_path, files)
     assert base.third_party is head.third_party
@@ -156,7 +150,7 @@ def test_a_card_may_import_its_own_sides_package(tmp_path: Path, own: bool) -> N
     """One of both sides is told to use what it is handed."""
     cards = [card(f"card_of_{side}") for side in ("base", "head")] if own else [card("judging_card")] * 2
     for side, module in zip(("base", "head"), cards, strict=True):
-        folder = written(tmp_path / side, {"my_kernels/__init__.py": f"side = {side!r}\n"})
+        folder = write(tmp_path / side, {"my_kernels/__init__.py": f"side = {side!r}\n"})
         load(folder, "my_kernels", side, module.__name__)
     if own:
         assert [module.call() for module in cards] == ["base", "head"]
@@ -181,12 +175,12 @@ def test_a_card_may_import_its_own_sides_package(tmp_path: Path, own: bool) -> N
 )
 def test_a_package_that_cannot_be_imported(tmp_path: Path, files: Files, place: str, text: str) -> None:
     with pytest.raises(PackageImportError, match="the package my_kernels cannot be imported") as caught:
-        load(written(tmp_path, files), "my_kernels", "head")
+        load(write(tmp_path, files), "my_kernels", "head")
     assert caught.value.place == place
     assert text in str(caught.value)
     assert not [name for name in sys.modules if name.startswith("my_kernels")]
     (tmp_path / "again").mkdir()
-    assert load(written(tmp_path / "again", {"my_kernels.py": "x = 1\n"}), "my_kernels", "head").x == 1
+    assert load(write(tmp_path / "again", {"my_kernels.py": "x = 1\n"}), "my_kernels", "head").x == 1
 
 
 STABLE = "torch_call_dispatcher(…) API call failed at /include/torch/csrc/stable/ops.h, line 316"
