@@ -118,13 +118,6 @@ def test_what_nobody_accepted_blocks_still(pull: PullRequestRuns) -> None:
     assert verdict(pull).comment.count("Accepted by `@ada`") == 2
 
 
-@pytest.mark.parametrize("words", ["all", "norm/m1024 m512"])
-def test_everything_may_be_accepted_at_once(pull: PullRequestRuns, words: str) -> None:
-    pull.run([("l4", changed(measured(0.1)))])
-    assert said(pull, f"/kernelgate accept {words} because exact rounding costs it")
-    assert verdict(pull).conclusion == "neutral"
-
-
 def test_an_incomplete_description_blocks_still(pull: PullRequestRuns) -> None:
     pull.desk.github.pulls[1].body = ""
     assert said(pull)

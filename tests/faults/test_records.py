@@ -16,17 +16,15 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.core import files
-from tests.attacks.honest import changed, measured
+from tests.attacks.honest import Change, changed, measured
 from tests.called import EndsWith
 
-Edit = Callable[[dict[str, Any]], object]
 
-
-def timing(**facts: Any) -> Edit:
+def timing(**facts: Any) -> Change:
     return lambda content: content["processes"][0]["timings"][0].update(facts)
 
 
-def samples(value: Any) -> Edit:
+def samples(value: Any) -> Change:
     """One sample of the head, written so."""
 
     def edit(content: dict[str, Any]) -> None:
@@ -35,19 +33,19 @@ def samples(value: Any) -> Edit:
     return edit
 
 
-def check(**facts: Any) -> Edit:
+def check(**facts: Any) -> Change:
     return lambda content: content["checks"][0].update(facts)
 
 
-def result(**facts: Any) -> Edit:
+def result(**facts: Any) -> Change:
     return lambda content: content["checks"][0]["results"][0].update(facts)
 
 
-def first(key: str, **facts: Any) -> Edit:
+def first(key: str, **facts: Any) -> Change:
     return lambda content: content[key][0].update(facts)
 
 
-BROKEN: dict[str, tuple[str, Edit]] = {
+BROKEN: dict[str, tuple[str, Change]] = {
     "a sample in quotes": ("samples_us.head.3", samples("62.1")),
     "a side more than there is": ("samples_us", timing(samples_us={"base": [1.0], "tail": [1.0]})),
     "a count with a fraction": ("checks.0.failed", check(failed=0.5)),

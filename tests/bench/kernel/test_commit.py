@@ -72,36 +72,6 @@ def test_a_missing_header_names_the_submodules_that_are_not_checked_out(repo: Pa
     assert "git submodule update --init" in str(raised.value)
 
 
-@pytest.mark.slow
-def test_a_working_tree_has_a_sha_only_while_its_card_and_sources_are_heads(repo: Path) -> None:
-    including = '#include "../inc/x.h"\n' + SCALE
-    sha = miniature.commit(repo, {"csrc/scale.cpp": including, "inc/x.h": "", ".gitignore": "gen.h\n"})
-
-    def tree_sha() -> str | None:
-        return commit.build_tree(repo).built["scale"].manifest.sha
-
-    assert tree_sha() == sha
-    write(repo, {"README": "changed", "csrc/other.cpp": "changed", "csrc/new.cpp": "not of the card"})
-    assert tree_sha() == sha
-    changes = {
-        "card": {".ci/kernels/scale.py": SCALE_CARD + "\n"},
-        "source": {"csrc/scale.cpp": including + "\n"},
-        "header": {"inc/x.h": "\n"},
-        "new source": {"csrc/scale_more.cpp": ""},
-    }
-    for what, files in changes.items():
-        write(repo, files)
-        assert tree_sha() is None, what
-        git(repo, "stash", "--include-untracked", "--quiet")
-        assert tree_sha() == sha
-    git(repo, "rm", "--quiet", "csrc/other.cpp")  # not of the card
-    assert tree_sha() == sha
-    # A header that git does not know of: no commit has what this library has.
-    miniature.commit(repo, {"csrc/scale.cpp": including.replace("../inc/x.h", "gen.h"), "csrc/gen.h": ""})
-    assert git(repo, "status", "--porcelain") == ""
-    assert tree_sha() is None
-
-
 def test_a_commit_without_a_card(repo: Path) -> None:
     git(repo, "rm", "-r", "--quiet", ".ci")
     sha = miniature.commit(repo)
