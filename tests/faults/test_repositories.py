@@ -104,6 +104,8 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "assumed unchanged": hidden("--assume-unchanged"),
     "assumed unchanged, the card": hidden("--assume-unchanged", path=CARD),
     "skipped in the work tree": hidden("--skip-worktree"),
+    "changed": lambda repo: write(repo, {"csrc/scale.h": "int changed;\n"}),
+    "a changed card": lambda repo: write(repo, {CARD: "build = 2\n"}),
     "staged": lambda repo: (write(repo, {"csrc/scale.cpp": "int changed;\n"}), git(repo, "add", "--all")),
     "untracked": lambda repo: write(repo, {"csrc/scale_new.cpp": "int e;\n"}),
 }
