@@ -33,6 +33,13 @@ def exported(tmp_path: Path) -> Library:
     return made(tmp_path)
 
 
+@pytest.mark.parametrize("name", [LIBRARY, "card/gemm.py"])
+def test_a_file_that_was_changed_is_refused(exported: Library, name: str) -> None:
+    (exported.folder / name).write_text("other", encoding="utf-8")
+    with pytest.raises(KernelgateError, match=rf"{name} is not the one that library\.json describes; build it again"):
+        library.read(exported.folder)
+
+
 def test_an_export_carries_the_sources_it_was_made_of_and_none_of_another(tmp_path: Path) -> None:
     old, new = made(tmp_path / "old", "norm"), made(tmp_path / "new", "norm", contents="other code")
     write(old.folder / SOURCES, {"csrc/a.cu": "old", "csrc/gone.cu": "gone"})

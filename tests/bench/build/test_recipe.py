@@ -116,6 +116,17 @@ def commands(recipe: Recipe) -> dict[str, str]:
     return {one.removeprefix("rule "): two.strip() for one, two in pairwise(lines) if one.startswith("rule ")}
 
 
+FLAGS = {
+    "nvcc": "-O3 -std=c++17 --expt-relaxed-constexpr -lineinfo -Xcompiler -fPIC,-fvisibility=hidden,-fno-gnu-unique,-Wall",
+    "cxx": "-O3 -std=c++17 -fPIC -fvisibility=hidden -fno-gnu-unique -Wall -Wextra",
+    "link": "-shared -Wl,-z,defs -Wl,-Bsymbolic -Wl,--exclude-libs,ALL",
+}
+
+
+def test_each_rule_has_the_flags_that_measuring_rests_on() -> None:
+    assert [name for name, flags in FLAGS.items() if f" {flags} " not in commands(BOTH)[name]] == []
+
+
 def test_a_torch_extension_is_compiled_against_all_of_torch() -> None:
     found = commands(with_spec(BOTH, torch="2.13"))
     for name in ("nvcc", "cxx"):

@@ -215,7 +215,8 @@ def test_worktree_without_the_submodule_that_the_checkout_lacks(outer: Path, tmp
 
 
 @pytest.mark.parametrize("change", [IN_SUBMODULE, "deps/middle/inner/new"])
-def test_unchanged_head_with_submodules(outer: Path, change: str) -> None:
+def test_unchanged_head_with_submodules(outer: Path, tmp_path: Path, change: str) -> None:
+    assert unchanged(tmp_path, ["own"]) is None, "there is no git"
     sha = git(outer, "rev-parse", "HEAD")
     assert unchanged(outer, ["own", IN_SUBMODULE]) == sha
     write(outer, {change: "changed"})
