@@ -62,6 +62,13 @@ def test_a_worker_process_reads_the_card_of_the_cache(tmp_path: Path, exported: 
     assert at.card.read_text(encoding="utf-8") == "# in the tree"
 
 
+def test_libraries_are_the_same_where_sources_recipe_and_card_are(tmp_path: Path, exported: Library) -> None:
+    moved = made(tmp_path / "moved")
+    assert moved.same_as(exported)
+    assert not made(tmp_path / "code", contents="other code").same_as(exported)
+    assert not made(tmp_path / "card", card_text="# other card").same_as(exported)
+
+
 def pinned(folder: Path, digest: str) -> Path:
     return Path(f"{folder}{library.PIN}{digest}")
 

@@ -87,6 +87,14 @@ KNOWN = KernelFacts(
 )
 
 
+def test_static_and_dynamic_shared_memory_count_together() -> None:
+    found = with_occupancy(KNOWN)
+    assert found.occupancy_pct == {"H100 and H200": 12.5}
+    assert found.occupancy_limits == {"H100 and H200": "registers"}
+    more = with_occupancy(KNOWN.model_copy(update={"static_shared_bytes": 96 * 1024}))
+    assert more.occupancy_pct == {"H100 and H200": 6.25}
+
+
 def test_what_is_unknown_is_not_taken_for_nothing() -> None:
     unknown = ({"dynamic_shared_bytes": None}, {"registers": None}, {"threads": 0}, {"threads": 1025})
     for update in (*unknown, {"target": "sm_75"}):

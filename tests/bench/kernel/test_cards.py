@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import axes, cards, commit
 from kernelgate.bench.kernel.axes import AxisValue
-from kernelgate.bench.kernel.cards import Cards
+from kernelgate.bench.kernel.cards import TOLERANCES, Cards
 from kernelgate.bench.kernel.commit import Compared, Source
 from tests import registered
 
@@ -65,6 +66,18 @@ def test_what_cannot_be_chosen(two: Cards) -> None:
         chosen(two, suite="nightly")
 
 
+def test_what_a_record_holds_of_a_case(tmp_path: Path) -> None:
+    more = "def flops(self, case):\n    return 2 * case.M\ndef label(self, case):\n    return f'{case.M} rows'\n"
+    card = registered.facts(registered.write_card(tmp_path, "one", BODY + more))
+    kept = card.recorded_case(card.target)
+    assert (kept.card, kept.id, kept.label) == ("one", "m4_fp16", "4 rows")
+    assert kept.work == record.Work(flops=8, bytes=16)
+    assert kept.tolerance == TOLERANCES["fp16"]
+    strict = registered.write_card(tmp_path, "one", f"{BODY}def tolerance(self, case):\n    return 0, 0.5\n")
+    card = registered.facts(strict)
+    assert card.recorded_case(card.target).tolerance == record.Tolerance(atol=0, rtol=0.5)
+
+
 @pytest.mark.parametrize(
     ("case", "id_", "label"),
     [
@@ -80,6 +93,12 @@ def test_ids_and_labels_as_the_documents_show_them(case: dict[str, AxisValue], i
     assert axes.case_id(case) == id_
     assert axes.parse(id_, case) == case
     assert axes.label(case) == label
+
+
+def test_what_is_written_otherwise_is_no_id() -> None:
+    example = {"S": 512, "B": 32, "dtype": "fp16", "causal": False}
+    for wrong in ("", "s_b1_fp16", "s512_b32_fp8", "b1_s512_fp16", "s٣_b1_fp16"):
+        assert axes.parse(wrong, example) is None
 
 
 @pytest.mark.parametrize(

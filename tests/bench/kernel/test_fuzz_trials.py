@@ -218,6 +218,17 @@ def test_a_soak_stays_in_the_domain_and_goes_on_for_ever(device: DeviceKind) -> 
     assert any(0 in (trial.axes["S"], trial.axes["B"], trial.axes["H"]) for trial in made), "the card asks for that"
 
 
+def test_the_cases_called_in_between_differ_in_one_choice_or_size_or_exchange_two() -> None:
+    axes = {"S": 64, "B": 3, "H": 5, "D": 64, "dtype": "fp32", "causal": False, "scale": 0.125}
+    found = fuzz_trials.others(faulty.card(), "cpu", axes)
+    changes = [{axis: value for axis, value in one.items() if value != axes[axis]} for one in found]
+    for wanted in ({"causal": True}, {"dtype": "bf16"}, {"scale": -2.0}, {"S": 32}, {"B": 5, "H": 3}):
+        assert wanted in changes
+    assert all(
+        len(change) == 1 or sorted(change.values()) == sorted(axes[axis] for axis in change) for change in changes
+    )
+
+
 # What is kept of a soak
 
 ID = "s37_b1_h1_d64_fp32_causal_scale1_distribution-normal_way-plain"

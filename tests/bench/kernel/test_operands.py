@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from math import nan
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernelgate.bench.check import fuzz
 from kernelgate.bench.core.errors import UsageError
@@ -56,6 +58,28 @@ def test_an_oracle_sees_floats_in_float64_and_integers_as_they_are() -> None:
     assert (exact["index"].dtype, type(exact["parts"]), exact["n"]) == (torch.int64, tuple, 3)
 
 
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(0, 3), st.integers(0, 2), st.integers(0, 99))
+def test_a_part_is_that_part_of_the_whole(shape: list[int], first: int, more: int, seed: int) -> None:
+    """Along one axis or several neighbouring ones."""
+    first = min(first, len(shape) - 1)
+    last = min(first + more, len(shape) - 1)
+    axes = tuple(range(first, last + 1))
+    tensor = torch.arange(torch.Size(shape).numel()).reshape(shape)
+    parts = operands.parts(Given(independent={"x": axes if more else first}), {"x": tuple(shape)})
+    assert parts.count == torch.Size(shape[first : last + 1]).numel()
+    generator = torch.Generator().manual_seed(seed)
+    entries = torch.randperm(parts.count, generator=generator)[: max(1, parts.count // 2)]
+    taken = parts.take("x", tensor, entries)
+    assert taken.shape == (*shape[:first], *[1] * (last - first), len(entries), *shape[last + 1 :])
+    sizes = shape[first : last + 1]
+    for at, entry in enumerate(entries.tolist()):
+        index: tuple[Any, ...] = tuple(int(one) for one in torch.unravel_index(torch.tensor(entry), sizes))
+        rest = (slice(None),) * first
+        assert torch.equal(taken[(*rest, *[0] * (last - first), at)], tensor[(*rest, *index)])
+    taken.zero_()
+    assert tensor.sum() == sum(range(tensor.numel())), "it is a copy"
+
+
 DISTRIBUTIONS = ("normal", "uniform", "large", "tiny", "mixed")
 
 
@@ -69,6 +93,21 @@ def test_values_are_of_the_dtype_finite_and_repeated_by_the_seed(dtype: str, dis
     assert torch.equal(one.float(), same.float())
     assert not torch.equal(one.float(), other.float())
     assert one.float().unique().numel() > 1, "they are not all the same"
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp8_e5m2"])
+def test_some_of_the_named_inputs_hold_some_of_the_values(dtype: str) -> None:
+    seen = set()
+    for seed in range(30):
+        given = {name: torch.zeros(40, 5, dtype=TORCH_DTYPES[dtype]) for name in "xyz"}
+        operands.plant_nonfinite(given, {"x": (nan, -inf), "y": (inf,)}, Draw(CASE, "cpu", seed))
+        counts = {name: int((~tensor.float().isfinite()).sum()) for name, tensor in given.items()}
+        assert counts["z"] == 0
+        assert 1 <= counts["x"] + counts["y"] <= 2 * operands.PLANTED
+        seen |= {
+            str(value) for tensor in given.values() for value in tensor.float()[~tensor.float().isfinite()].tolist()
+        }
+    assert seen == {"nan", "-inf", "inf"}
 
 
 @pytest.mark.parametrize(
