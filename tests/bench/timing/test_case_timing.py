@@ -69,6 +69,7 @@ def test_a_host_that_is_always_too_slow_gets_shorter_batches(sides: list[str], n
     assert len(simulated.batches) == len(simulated.looked) == case_timing.ATTEMPTS == 3, "and looked at each time"
     assert simulated.batches[0].samples[0].windows != simulated.batches[1].samples[0].windows, "on other inputs"
     assert len(case.readings) == 1, "only the last one's are kept"
+    assert not {one.busy_us for one in simulated.looked} & {100.0, 150.0}, "by this process's clock, not the device's"
     assert case.queue_length == case_timing.QUEUE_LENGTH // 2 == 300
     assert set(case.notes) == notes
 
