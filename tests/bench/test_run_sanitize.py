@@ -13,9 +13,14 @@ from kernelgate.bench.build.library import Libraries, Library, Manifest, Sides
 from kernelgate.bench.check import sanitize
 from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.kernel.commit import Compared
 from kernelgate.bench.measure import run as measuring
+from kernelgate.bench.system.worker import worker_pool
 from kernelgate.ci.commands import cli
+from kernelgate.ci.judge.prior import no_past
+from kernelgate.ci.pipeline import local
+from kernelgate.ci.policy.policy import Policy
 from tests import faulty
 from tests.bench.machine import CPU
 
@@ -121,3 +126,14 @@ def test_the_record_keeps_its_other_checks_and_gets_this_one_once(
     assert kernelgate("--base", "main", "--record", str(path), "--json") == 1
     assert json.loads(capsys.readouterr().out)["checks"][0]["findings"][0]["line"] == 3
     assert record.read(path).checks == (FUZZED, racing)
+
+
+def test_the_local_run_looks_as_a_pull_request_does(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "fuzz_all", lambda *_: (FUZZED,))
+    device = record.Device(name="NVIDIA L4", compute_capability="8.9")
+    begun = record.RunRecord(environments=(record.Environment(device=device),))
+    card, rules = faulty.card(), local.MeasuringRules(Policy(), no_past)
+    with worker_pool() as workers:
+        done = local.checked(about("attention"), [ChosenCase(card, card.target)], begun, workers, rules, {}, 1)
+    assert [check.kind for check in done.checks] == ["fuzz", "sanitizer"]
+    assert [(options.tools, options.seconds) for _, options in asked] == [(("memcheck", "racecheck"), 20.0)]

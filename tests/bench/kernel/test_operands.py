@@ -58,6 +58,12 @@ def test_an_oracle_sees_floats_in_float64_and_integers_as_they_are() -> None:
     assert (exact["index"].dtype, type(exact["parts"]), exact["n"]) == (torch.int64, tuple, 3)
 
 
+@pytest.mark.parametrize("results", [None, 5, (torch.ones(1),) * 2, {"other": torch.ones(1)}, [None]])
+def test_other_results_are_refused(results: Any) -> None:
+    with pytest.raises(UsageError, match=r"oracle\(\) gave .*; it must give a tensor for each output: out"):
+        operands.named(results, ("out",), "oracle()")
+
+
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(0, 3), st.integers(0, 2), st.integers(0, 99))
 def test_a_part_is_that_part_of_the_whole(shape: list[int], first: int, more: int, seed: int) -> None:
     """Along one axis or several neighbouring ones."""

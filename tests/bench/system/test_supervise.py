@@ -71,6 +71,14 @@ def test_ends_the_whole_session_past_the_limit(
     assert not any(map(alive, stubborn(tmp_path)))
 
 
+def test_what_took_too_long_is_gone_before_the_next_begins(tmp_path: Path) -> None:
+    """A profiler that hangs would go on using the GPU while others are profiled."""
+    with supervise.running(["sleep", "1000"], cwd=tmp_path, env=os.environ) as started:
+        with pytest.raises(TimeoutError, match="it printed nothing"):
+            started.follow(TimeLimits(total_s=0.2), str, str)
+        assert not alive(started.process.pid)
+
+
 def test_ends_the_session_when_the_caller_fails(
     run: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

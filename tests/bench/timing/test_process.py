@@ -340,6 +340,19 @@ def test_who_has_nothing_to_hide_gets_no_witness(bench: KindBench) -> None:
         assert roles(bench.run(replace(part, sides=sides), rounds=2, witness=witness)) == [role]
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_process")
+def test_two_cards_have_a_witness_each(bench: KindBench) -> None:
+    parts = [
+        bench.part(bench.card(ROWS, name), bench.library(card=name), bench.library(card=name))
+        for name in ("one", "two")
+    ]
+    done = bench.run(*parts, rounds=2, witness=True)
+    assert roles(done) == ["paired", "paired", "witness", "witness"]
+    assert [one.id for one in done.processes[2:]] == ["witness-one", "witness-two"]
+    assert [{timing.card for timing in one.timings} for one in done.processes[2:]] == [{"one"}, {"two"}]
+
+
 class Blind(Runner):
     """A verifier, or a measured process of one side, on a clock that it sets forward itself."""
 
