@@ -32,9 +32,6 @@ def chosen_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("FA_S512_KERNEL", request.param)
 
 
-# Right
-
-
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 @pytest.mark.parametrize("seq", [*SEQS, 2047, 4096])
@@ -50,23 +47,6 @@ def test_any_finite_scale(kernel: Any, scale: float, causal: bool, dtype: torch.
     """Also 0, where every visible key weighs the same, and below, where the smallest score weighs most."""
     q, k, v = inputs(3, 5, 300, dtype, "cuda")
     assert error_ratio(kernel.forward(q, k, v, scale, causal), reference(q, k, v, scale, causal)) <= 1
-
-
-@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
-def test_more_heads_than_a_grid_has_rows(kernel: Any, causal: bool) -> None:
-    q, k, v = inputs(70_001, 1, 4, torch.float16, "cuda")
-    assert error_ratio(kernel.forward(q, k, v, 0.125, causal), reference(q, k, v, 0.125, causal)) <= 1
-
-
-def test_offsets_past_32_bits(kernel: Any) -> None:
-    """The last heads of tensors of more than 2^32 bytes."""
-    shape = (1, 2**23 + 2**12, 5, 64)
-    q = torch.zeros(shape, dtype=torch.float16, device="cuda")
-    q[:, -2:] = torch.randn(1, 2, 5, 64, device="cuda").half()
-    out = kernel.forward(q, q, q, 0.125, True)
-    last = q[:, -2:].contiguous()
-    assert error_ratio(out[:, -2:], reference(last, last, last, 0.125, True)) <= 1
-    assert not out[:, :-2].any()
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -111,9 +91,6 @@ def test_an_unknown_kernel_is_refused(kernel: Any, monkeypatch: pytest.MonkeyPat
     q, k, v = inputs(1, 1, 8, torch.float16, "cuda")
     with pytest.raises(RuntimeError, match="expected mma_sync, wgmma_m128 or wgmma_m256, got fastest"):
         kernel.forward(q, k, v, 0.125, False)
-
-
-# Clear about what it refuses
 
 
 def misaligned() -> Tensor:
