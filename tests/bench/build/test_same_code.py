@@ -32,6 +32,7 @@ def compared(base: Library, head: Library, device: Device) -> tuple[bool, bool]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("cache")
 def test_a_kernel_a_comment_the_host_and_another_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "8.9;9.0")
     files = {**UNITS, **HOPPER}
