@@ -117,6 +117,14 @@ def test_offsets_beyond_two_gib_are_tried_where_the_memory_is_there() -> None:
     assert not [t for t in risks("cuda", 8 << 30) if t.way == "huge"]
 
 
+def test_limits_go_further(tmp_path: Path) -> None:
+    known = fuzz_trials.domain(
+        card(tmp_path, f"{RANGE}limits = dict(M=range(1, 100000), scale=between(0.5, 8))"), "cuda"
+    )
+    assert known.ranges == {"M": range(1, 100000)}
+    assert known.choices["scale"] == (1.0, 0.5, 8.0)
+
+
 def test_a_card_without_ranges_is_called_in_every_way_on_its_smallest_case(tmp_path: Path) -> None:
     found = fuzz_trials.risks(1, card(tmp_path, 'fuzz = dict(M=4, N=64, dtype=("fp16", "fp32"))'), "cpu")
     assert {trial.way for trial in found} == set(fuzz_trials.WAYS["cpu"])
