@@ -78,6 +78,8 @@ def test_an_error_that_a_kernel_raises_fails_its_case_alone(built: Build) -> Non
     ids = [causal[0], full[0], *causal[1:5], full[1]]
     done = run(built("raises_if_causal"), ids)
     assert [result.passed for result in done.results] == [False, True, False, False, False, False, True]
+    assert (done.tolerance, done.seed) == (record.Tolerance(atol=2e-3, rtol=1e-3), SEED)
+    assert fuzz.summary(done) == "fuzz attention: 2 of 7 configurations passed, seed 1"
     assert done.results[0].message == "the kernel raised an error: causal is not implemented"
     assert done.results[0].max_abs_error is None
 
