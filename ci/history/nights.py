@@ -275,6 +275,14 @@ class PairMeasured:
     """At least 2."""
 
     @property
+    def commits(self) -> int:
+        return self.head_place - self.base_place
+
+    def shared(self, change: Change) -> int:
+        """Commits that are the change's, too."""
+        return min(change.place, self.head_place) - max(change.previous_place, self.base_place)
+
+    @property
     def effects(self) -> Array:
         """Of processes with this mean and standard deviation; equally precise ones tell nothing more."""
         shape = np.linspace(-1.0, 1.0, self.processes)
@@ -285,19 +293,23 @@ def settled(change: Change, measured: Sequence[PairMeasured], known: KnownSpread
     """The change as all comparisons leave it: confirmed, refuted, or still suspected. `measured`: all comparisons of
     the case, in the order in which they were made. `known`: what they show of the case's processes. A change that was
     compared has the commits and the size that were measured side by side."""
+    mine = change.place - change.previous_place
+    near = [(one, one.shared(change)) for one in measured if one.commits <= LONGER * mine]
     # The ends of a drift shift every night. Of one of its steps, as it was suspected before, it is no more than a part.
-    decides = _holds_half if change.kind == "drift" else _covers
-    if covering := _nearest(change, [one for one in measured if decides(one, change)]):
+    least = mine / 2 if change.kind == "drift" else mine
+    if covering := [one for one, shared in near if shared >= least]:
         return _judged(change, covering, known)
     # With later nights the place of a change shifts a little. A pair that holds only a part of it may confirm it, but
     # that it shows nothing does not refute it.
-    inside = _nearest(change, [one for one in measured if _shares(one, change)])
+    inside = [one for one, shared in near if 2 * shared >= min(mine, one.commits)]
     found = _judged(change, inside, known) if inside else change
     return found if found.state == "confirmed" else change
 
 
-def _judged(change: Change, own: Sequence[PairMeasured], known: KnownSpread | None) -> Change:
-    pair = own[0]
+def _judged(change: Change, near: Sequence[PairMeasured], known: KnownSpread | None) -> Change:
+    """By the comparisons of the one pair of commits that comes closest to the change's."""
+    pair = min(near, key=lambda one: abs(one.base_place - change.previous_place) + abs(one.head_place - change.place))
+    own = [one for one in near if (one.base, one.head) == (pair.base, pair.head)]
     pooled = together(own, known)
     half = pooled.half_width(1 - INTERVAL_LEVEL)
     low, size, high = (as_percent(pooled.change + off) for off in (-half, 0.0, half))
@@ -326,38 +338,6 @@ def _judged(change: Change, own: Sequence[PairMeasured], known: KnownSpread | No
         return replace(seen, state="refuted", why=f"{said}, which {times} could not tell from no change")
     between = f"{formatting.percent(low, 2, sign=True)} to {formatting.percent(high, 2, sign=True)}"
     return replace(seen, state="suspected", why=f"measured side by side: {between}, which decides nothing yet")
-
-
-def _nearest(change: Change, near: Sequence[PairMeasured]) -> list[PairMeasured]:
-    """The comparisons of the one pair of commits that comes closest to the change's."""
-    if not near:
-        return []
-    best = min(near, key=lambda one: abs(one.base_place - change.previous_place) + abs(one.head_place - change.place))
-    return [one for one in near if (one.base, one.head) == (best.base, best.head)]
-
-
-def _covers(pair: PairMeasured, change: Change) -> bool:
-    """Whether the change lies between these commits, and not in a small part of what lies between them."""
-    holds = pair.base_place <= change.previous_place and pair.head_place >= change.place
-    return holds and _length(pair) <= LONGER * (change.place - change.previous_place)
-
-
-def _holds_half(pair: PairMeasured, change: Change) -> bool:
-    mine = change.place - change.previous_place
-    return 2 * _common(pair, change) >= mine and _length(pair) <= LONGER * mine
-
-
-def _shares(pair: PairMeasured, change: Change) -> bool:
-    mine, its = change.place - change.previous_place, _length(pair)
-    return 2 * _common(pair, change) >= min(mine, its) and its <= LONGER * mine
-
-
-def _common(pair: PairMeasured, change: Change) -> int:
-    return min(change.place, pair.head_place) - max(change.previous_place, pair.base_place)
-
-
-def _length(pair: PairMeasured) -> int:
-    return pair.head_place - pair.base_place
 
 
 def together(measured: Sequence[PairMeasured], known: KnownSpread | None = None) -> Pooled:

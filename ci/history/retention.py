@@ -16,10 +16,10 @@ import sqlalchemy as sa
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.record import Condensed, RunRecord, Timing
+from kernelgate.bench.record import Condensed, Timing
 from kernelgate.ci.history import database, index, keep, nights, series, store
 from kernelgate.ci.history.database import COMMIT, COMPARISON, EVENT, POINT, RECORD, SERIES
-from kernelgate.ci.history.entry import CONDENSED, CondensedRecord, Entry
+from kernelgate.ci.history.entry import CONDENSED, CondensedRecord
 from kernelgate.ci.history.facts import CondensedRecords
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.nights import CaseChanges
@@ -67,7 +67,10 @@ def _condense(archive: Archive, name: str) -> tuple[int, int]:
     before += sum(store.size(archive.store, "judgements", one) for one in judged)
     made = record.from_json(data, name)
     entry = keep.judgement(archive, name, made)
-    new = condensed_record(name, made, entry).model_dump_json(by_alias=True, exclude_defaults=True).encode()
+    processes = [one.model_copy(update={"timings": tuple(map(_condensed, one.timings))}) for one in made.processes]
+    short = made.model_copy(update={"processes": tuple(processes)})
+    condensed = CondensedRecord(schema_=CONDENSED, raw=name, record=short, entry=entry)
+    new = condensed.model_dump_json(by_alias=True, exclude_defaults=True).encode()
     own = store.name_of(new)
     store.put(archive.store, "condensed", own, new)
     store.get(archive.store, "condensed", own)  # raises where it is not what was written
@@ -155,13 +158,6 @@ def _measures(connection: sa.Connection, number: int, released: Collection[str],
 
 
 # ---- what is kept of samples -----------------------------------------------------------------------------------------
-
-
-def condensed_record(name: str, record: RunRecord, entry: Entry) -> CondensedRecord:
-    """What is kept of the record of this name. `entry`: what was made of it."""
-    processes = [one.model_copy(update={"timings": tuple(map(_condensed, one.timings))}) for one in record.processes]
-    short = record.model_copy(update={"processes": tuple(processes)})
-    return CondensedRecord(schema_=CONDENSED, raw=name, record=short, entry=entry)
 
 
 def _condensed(timing: Timing) -> Timing:
