@@ -26,7 +26,7 @@ from kernelgate.ci.history.levels import SMALLEST_PCT
 from kernelgate.ci.history.nights import CONFIRM_P, Bracket, CaseChanges
 from kernelgate.ci.history.store import Store
 from kernelgate.ci.judge import stats
-from kernelgate.ci.judge.prior import CHANGE_PCT, KnownSpread
+from kernelgate.ci.judge.prior import CHANGE_PCT
 from kernelgate.ci.judge.stats import POWER
 from kernelgate.ci.policy.policy import TO_DIRECT, Policy, RunnerGpu
 
@@ -156,12 +156,13 @@ def planned(wanted: Iterable[WantedPair], policy: Policy, spent: Mapping[str, fl
     groups: dict[tuple[str, str, str], list[WantedPair]] = {}
     for one in wanted:
         groups.setdefault((one.series.gpu, one.previous, one.commit), []).append(one)
-    best = sorted(groups.items(), key=lambda item: _worth(item[1]), reverse=True)
+    seconds_of = {key: sum(one.process_seconds for one in group) for key, group in groups.items()}
+    worth = {key: sum(one.gain for one in group) / max(seconds_of[key], 1e-9) for key, group in groups.items()}
     left: dict[str, float] = {}
     pairs, postponed = [], []
-    for (gpu, previous, commit), group in sorted(best, key=lambda item: item[0][0]):
+    for key in sorted(groups, key=lambda key: (key[0], -worth[key])):
+        (gpu, previous, commit), group, seconds = key, groups[key], seconds_of[key]
         budget = left.setdefault(gpu, policy.changes.gpu_seconds_a_night - (spent or {}).get(gpu, 0.0))
-        seconds = sum(one.process_seconds for one in group)
         fitting = policy.processes.limit if seconds <= 0 else math.floor(budget / seconds)
         processes = min(max(one.processes for one in group), fitting)
         cases = tuple(one.series.written for one in group)
@@ -177,11 +178,6 @@ def planned(wanted: Iterable[WantedPair], policy: Policy, spent: Mapping[str, fl
     return NightPlan(tuple(pairs), tuple(postponed))
 
 
-def _worth(group: Sequence[WantedPair]) -> float:
-    """Percent of change that a second of the GPU is likely to reveal."""
-    return sum(one.gain for one in group) / max(sum(one.process_seconds for one in group), 1e-9)
-
-
 def needed(size_pct: float, spread_pct: float | None, policy: Policy) -> int:
     """Processes that show a change of this size; the policy's limit where no fewer would. `spread_pct`: how far the
     case's are known to scatter."""
@@ -190,14 +186,6 @@ def needed(size_pct: float, spread_pct: float | None, policy: Policy) -> int:
         if spread / math.sqrt(processes) * stats.noncentrality(processes - 1, CONFIRM_P / 2, POWER) <= size:
             return processes
     return policy.processes.limit
-
-
-def _to_halve(size_pct: float, known: KnownSpread | None, policy: Policy) -> int:
-    """Processes whose mean is mostly on the right side of half the change, by what is known of their scatter."""
-    if known is None:
-        return TO_DIRECT
-    errors = SURELY * max(known.spread_pct, CHANGE_PCT) / (size_pct / 2)
-    return min(max(math.ceil(errors**2), policy.processes.minimum), policy.processes.limit)
 
 
 def plan(
@@ -248,7 +236,10 @@ def _next_steps(
     for case, change, pairs in searches:
         if pairs:
             _, old, new = max(pairs, key=searched.__getitem__)
-            processes = _to_halve(change.change_pct, case.known, policy)
+            processes = TO_DIRECT
+            if case.known is not None:  # so that the mean is mostly on the right side of half the change
+                errors = SURELY * max(case.known.spread_pct, CHANGE_PCT) / (change.change_pct / 2)
+                processes = min(max(math.ceil(errors**2), policy.processes.minimum), policy.processes.limit)
             seconds = _process_seconds(connection, case.series)
             yield WantedPair(case.series, shas[old], shas[new], change.change_pct, processes, seconds)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from kernelgate.bench.core.errors import RecordError, faults
 from kernelgate.bench.record import (
@@ -86,7 +86,7 @@ class Entry(Model):
     costs: tuple[Cost, ...] = ()
 
 
-class CondensedRecord(Model):
+class CondensedRecord(Model, validate_by_name=True, validate_by_alias=True):
     """A record without its samples, and what was made of it while it had them: its verdict stays as it was."""
 
     schema_: Annotated[Literal["kernelgate.condensed/1"], Field(alias="schema")]
@@ -95,8 +95,6 @@ class CondensedRecord(Model):
     record: RunRecord
     entry: Entry
     """As that one was judged, by the rules that it names."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 
 
 class SeriesEvent(Model):
@@ -139,10 +137,7 @@ def parsed(form: type[StoreFile], data: bytes, name: str) -> StoreFile:
 def moment(text: str | None) -> str | None:
     """A time as the index compares it, "2026-08-01T12:00:00Z"; None where `text` names none. Without zone it is UTC."""
     try:
-        read = datetime.fromisoformat(text) if text else None
-        if read is None:
-            return None
-        aware = read if read.tzinfo else read.replace(tzinfo=UTC)
-        return aware.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        read = datetime.fromisoformat(text or "")
+        return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError):
         return None

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, PlainSerializer, TypeAdapter
+from pydantic import Field, PlainSerializer, TypeAdapter
 
 from kernelgate.bench.record import Model
 from kernelgate.ci.document.formatting import LARGEST_LOG, as_percent, signed
@@ -262,7 +262,7 @@ class CommitSearch(Model):
     """Places of commits to compare, those that tell most first."""
 
 
-class KnownCulprits(Model):
+class KnownCulprits(Model, validate_by_name=True, validate_by_alias=True):
     """The answer of `history culprits`, and its file `culprits.json`."""
 
     schema_: Literal["kernelgate.culprits/1"] = Field(alias="schema")
@@ -270,8 +270,6 @@ class KnownCulprits(Model):
     """The oldest first."""
     searches: tuple[CommitSearch, ...] = ()
     """What is to be searched for before it is told."""
-
-    model_config = ConfigDict(frozen=True, validate_by_name=True, validate_by_alias=True)
 
 
 # ---- what commands did, each the answer of its verb ------------------------------------------------------------------

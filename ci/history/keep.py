@@ -47,7 +47,12 @@ def add_record(archive: Archive, data: bytes, source: str) -> bool:
         return False
     judged = _kept_judgement(archive, name)
     made = None if judged else record.from_json(data, source)  # before anything is kept
-    _check_time((made or judged or record.RunRecord()).run, source)
+    when = (made or judged or record.RunRecord()).run.created_at
+    at = entry.moment(when)
+    # The history would begin or end for ever with a time that is none, or has not come.
+    if when is not None and (at is None or datetime.fromisoformat(at) - datetime.now(UTC) > timedelta(days=1)):
+        named = one_line(when[:80])
+        raise RecordError(f"{source}: run.created_at is {named!r}, which is no time that has been: correct it")
     store.put(archive.store, "records", name, data)  # also where it was judged: it may have been removed since
     judged = judged or judgement(archive, name, made)
     if known and known.rules == judged.rules and not known.condensed:
@@ -55,15 +60,6 @@ def add_record(archive: Archive, data: bytes, source: str) -> bool:
     with database.writing(archive.database) as connection:
         index.add(connection, judged)
     return True
-
-
-def _check_time(run: record.Run, source: str) -> None:
-    """Raises RecordError for a time that is none, or has not come: the history would begin or end with it for ever."""
-    if run.created_at is not None:
-        made = entry.moment(run.created_at)
-        if made is None or datetime.fromisoformat(made) - datetime.now(UTC) > timedelta(days=1):
-            when = one_line(run.created_at[:80])
-            raise RecordError(f"{source}: run.created_at is {when!r}, which is no time that has been: correct it")
 
 
 def add_event(archive: Archive, event: SeriesEvent) -> None:
@@ -110,9 +106,8 @@ def rebuild(archive: Archive, say: Say, here: Iterable[KeptSession] = ()) -> int
             checked.add(name)
     with database.writing(archive.database) as connection:
         index.clear(connection)
-        count = _fill(
-            archive, connection, {kind: store.names(archive.store, kind) for kind in index.INDEXED}, say, checked
-        )
+        every = {kind: store.names(archive.store, kind) for kind in index.INDEXED}
+        count = _fill(archive, connection, every, say, checked)
         kept = sorted((one for _, one in _read(archive, "sessions", KeptSession, say)), key=lambda one: len(one.log))
         newest = _newest([*kept, *here]).values()
         index.insert(connection, SESSION, [one.model_dump(exclude={"schema_"}) for one in newest])

@@ -84,12 +84,12 @@ def of_index(connection: sa.Connection, wanted: Wanted) -> tuple[CaseChanges, ..
     # Of pull requests there may be a hundred times as many, which have no part in it.
     here = series.COMPARISONS.where(sa.or_(series.HEAD.c.place.is_not(None), COMPARISON.c.status.is_(None)))
     for name, rows in series.by_case(connection, wanted):  # one at a time: all of them may be gigabytes
-        group = series.loaded(connection, rows, None, None, here)
+        group = series.loaded(connection, rows, None, here)
         if not any(_is_pinned(row) for one in group for row in one.comparisons):
             placed = series.HEADS.where(COMMIT.c.place.is_not(None))
-            group = series.loaded(connection, rows, None, placed, here)
+            group = series.loaded(connection, rows, placed, here)
             if not any(one.points for one in group):
-                group = series.loaded(connection, rows, None, series.HEADS, here)
+                group = series.loaded(connection, rows, series.HEADS, here)
         same = (row for row in decided if (row.card, row.case, row.gpu) == (name.card, name.case, name.gpu))
         own = [row for row in same if row.repository in ("", name.repository)]
         found.append(_of_case(name, group, places, own, never))

@@ -82,21 +82,20 @@ class Wanted:
 
 def series(connection: sa.Connection, wanted: Wanted) -> tuple[MeasuredSeries, ...]:
     """The series that hold anything since then, whole. Raises KernelgateError where nothing has these names."""
-    return loaded(connection, chosen(connection, wanted), wanted.since)
+    since = () if wanted.since is None else (RECORD.c.made >= wanted.since,)
+    return loaded(connection, chosen(connection, wanted), POINTS.where(*since), COMPARISONS.where(*since))
 
 
 def loaded(
     connection: sa.Connection,
     rows: Iterable[Mapping[str, Any]],
-    since: str | None,
     points: sa.Select[Any] | None = POINTS,
     comparisons: sa.Select[Any] = COMPARISONS,
 ) -> tuple[MeasuredSeries, ...]:
-    """The series of these rows that hold anything since then. `points` and `comparisons`: which of them are wanted."""
+    """The series of these rows that hold anything of these points and comparisons."""
 
     def asked(query: sa.Select[Any]) -> list[dict[str, Any]]:
-        found = connection.execute(query if since is None else query.where(RECORD.c.made >= since))
-        return sorted((row._asdict() for row in found), key=_place)
+        return sorted((row._asdict() for row in connection.execute(query)), key=_place)
 
     found = []
     for row in rows:
@@ -229,7 +228,7 @@ def text(connection: sa.Connection, wanted: Wanted) -> str:
             first = connection.execute(own.order_by(*ORDER).limit(1)).one()
             last = own.order_by(*(one.desc() for one in ORDER)).limit(ROWS if len(every) == 1 else 1)
             names = [one.record for one in connection.execute(last)] if len(every) == 1 else []
-            [one] = loaded(connection, [row], None, last, COMPARISONS.where(RECORD.c.name.in_(names)))
+            [one] = loaded(connection, [row], last, COMPARISONS.where(RECORD.c.name.in_(names)))
             found.append(ShownSeries(one, count, first.us))
     if not found:
         return "nothing was measured since then\n"

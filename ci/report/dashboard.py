@@ -406,7 +406,7 @@ def series(connection: sa.Connection) -> Iterator[SiteSeries]:
 def _series(
     connection: sa.Connection, rows: Sequence[Mapping[str, Any]], changes: Sequence[Change]
 ) -> SiteSeries | None:
-    group = loaded(connection, rows, None, POINTS.where(POINT.c.side.in_(("head", "reference"))))
+    group = loaded(connection, rows, POINTS.where(POINT.c.side.in_(("head", "reference"))))
     points = [(number, one) for number, each in enumerate(group) for one in each.points]
     reference = {(number, one.record): one.us for number, one in points if one.side == "reference"}
     every = [(number, one) for number, one in points if one.side == "head"]
