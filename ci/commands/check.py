@@ -18,17 +18,7 @@ from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.record import RunRecord, with_costs
 from kernelgate.bench.system import environment, lock
 from kernelgate.ci.commands import options
-from kernelgate.ci.commands.options import (
-    MORE_THAN_0,
-    OUTPUT,
-    OUTPUT_FOLDER,
-    PATH,
-    Answered,
-    AskedSides,
-    FiniteNumber,
-    answers,
-    both_sides,
-)
+from kernelgate.ci.commands.options import MORE_THAN_0, OUTPUT, OUTPUT_FOLDER, PATH, Answered, AskedSides, answers
 from kernelgate.ci.document import escape, render
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
@@ -36,7 +26,7 @@ from kernelgate.ci.report import accuracy as accuracy_words
 from kernelgate.ci.report import correctness
 
 TOOLS = click.Choice(sanitizer.TOOLS)
-HOURS = FiniteNumber(min=0, max=10_000, min_open=True)
+HOURS = options.FiniteNumber(min=0, max=10_000, min_open=True)
 
 
 @dataclass(frozen=True)
@@ -175,7 +165,7 @@ def sanitize(
 
 
 @click.command()
-@both_sides
+@options.both_sides
 @click.option("--suite", help="pr, cpu, or one that a card names. Default: pr on a GPU, cpu elsewhere.")
 @click.option("--case", "case_ids", multiple=True, help="Written as `kernelgate cards` lists them; may be repeated.")
 @options.seed

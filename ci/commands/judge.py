@@ -12,17 +12,8 @@ import click
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import progress
-from kernelgate.ci.commands.options import (
-    MORE_THAN_0,
-    OUTPUT,
-    PATH,
-    Answered,
-    answers,
-    argument,
-    policy_file,
-    preset,
-    with_rules,
-)
+from kernelgate.ci.commands import options
+from kernelgate.ci.commands.options import MORE_THAN_0, OUTPUT, PATH, Answered, answers, argument, with_rules
 from kernelgate.ci.document import render
 from kernelgate.ci.document.escape import shell
 from kernelgate.ci.explain import analyze as profiles
@@ -199,8 +190,8 @@ class DecidingNumbers:
 @click.command()
 @click.argument("words", nargs=-1)
 @answers(DecidingNumbers)
-@policy_file
-@preset
+@options.policy_file
+@options.preset
 def policy(words: tuple[str, ...], policy_file: Path | None, preset: str) -> Answered:
     """Print every number that decides, with its source: the file, a preset, the default, or a constant's module.
 

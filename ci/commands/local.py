@@ -18,16 +18,7 @@ from kernelgate.bench.measure.machine import MachineCheck
 from kernelgate.bench.record import Device
 from kernelgate.bench.system import git, interpreter, progress
 from kernelgate.ci.commands import options
-from kernelgate.ci.commands.options import (
-    AT_LEAST_0,
-    OUTPUT,
-    OUTPUT_FOLDER,
-    Answered,
-    answers,
-    argument,
-    from_cards,
-    shown,
-)
+from kernelgate.ci.commands.options import OUTPUT, OUTPUT_FOLDER, Answered, answers, argument, from_cards
 from kernelgate.ci.document import render
 from kernelgate.ci.pipeline import local, prior
 from kernelgate.ci.pipeline.local import LocalResult
@@ -87,7 +78,7 @@ def doctor(gpu: bool, output: Path | None) -> Answered:
     """
     checks = examine(Path.cwd(), gpu_wanted=gpu, siblings=beside_siblings)
     made = DoctorAnswer(machine.fit(checks), tuple(checks))
-    files = {output: shown(made) + "\n"} if output else {}
+    files = {output: options.shown(made) + "\n"} if output else {}
     return Answered(made, machine.report(checks), 0 if made.fit else 1, files)
 
 
@@ -186,8 +177,8 @@ def cache() -> None:
 
 
 @cache.command()
-@click.option("--days", type=AT_LEAST_0, default=30, show_default=True, help="What was used since stays.")
-@click.option("--gigabytes", type=AT_LEAST_0, default=20, show_default=True, help="Of the rest, so much.")
+@click.option("--days", type=options.AT_LEAST_0, default=30, show_default=True, help="What was used since stays.")
+@click.option("--gigabytes", type=options.AT_LEAST_0, default=20, show_default=True, help="Of the rest, so much.")
 @answers(Pruned, "Print one JSON object: what was `removed`, is `in_use` and `kept`.")
 def prune(days: float, gigabytes: float) -> Answered:
     """Remove libraries that nobody used for so long; then those that waited longest, until the rest fits.

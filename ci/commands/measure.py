@@ -32,18 +32,7 @@ from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import worker_pool
 from kernelgate.bench.timing import process
 from kernelgate.ci.commands import options
-from kernelgate.ci.commands.options import (
-    MORE_THAN_0,
-    OUTPUT,
-    OUTPUT_FOLDER,
-    PATH,
-    SHARD,
-    Answered,
-    AskedSides,
-    answers,
-    shown,
-    two_sides,
-)
+from kernelgate.ci.commands.options import MORE_THAN_0, OUTPUT, OUTPUT_FOLDER, PATH, Answered, AskedSides, answers
 from kernelgate.ci.explain import analyze as profiles
 from kernelgate.ci.explain.analyze import AnalysesAnswer
 from kernelgate.ci.github.actions import Step
@@ -112,7 +101,7 @@ def cards(only_list: bool, from_cards: Path | None, as_json: bool) -> int:
     say = said.append if as_json else click.echo
     found = list_cards.listed(Path.cwd(), check=not only_list, say=say, folder=from_cards)
     if as_json:
-        click.echo(shown(found))
+        click.echo(options.shown(found))
     return found.exit_code
 
 
@@ -129,7 +118,7 @@ class BenchAnswer:
 
 @click.command()
 @options.in_python
-@two_sides
+@options.two_sides
 @click.option("--pinned-library", type=PATH, help="With --alone: time this library in the same processes, too.")
 @click.option("--suite", help="pr, cpu, or one that a card names. Default: pr on a GPU, cpu elsewhere.")
 @click.option("--case", "case_ids", envvar="KERNELGATE_BENCH_CASE", multiple=True, help=f"Time this case, {LISTED}.")
@@ -137,7 +126,7 @@ class BenchAnswer:
 @click.option("--rounds", type=click.IntRange(min=1), default=100, show_default=True, help="Rounds in each of them.")
 @options.seed
 @click.option("--resume", is_flag=True, help="Run only what is missing from the output file.")
-@click.option("--shard", type=SHARD, help="Time this part of the cases alone, such as 2/4.")
+@click.option("--shard", type=options.SHARD, help="Time this part of the cases alone, such as 2/4.")
 @click.option("--times", type=PATH, help="With --shard: a record whose times deal out cases.")
 @click.option("--fuzz", "fuzzed", type=PATH, help="Take in the results of `kernelgate fuzz -o FILE`.")
 @click.option("--same", is_flag=True, help="Also time cards whose base and head are the same library.")
@@ -227,7 +216,7 @@ class ProfileAnswer(nsight.ProfilingResult):
 
 @click.command()
 @options.in_python
-@two_sides
+@options.two_sides
 @click.option(
     "--case", "cases", envvar="KERNELGATE_PROFILE_CASE", multiple=True, help=f"{LISTED}; default: the target."
 )
@@ -300,7 +289,7 @@ class TileAnswer:
 
 
 @click.command()
-@two_sides
+@options.two_sides
 @click.option("--record", "run", type=OUTPUT, help="Add the result to this run record.")
 @answers(CompilerFacts | TileAnswer, "Print one JSON object: `builds` and `findings`; of --tile, whether it `fits`.")
 @options.with_rules()

@@ -16,14 +16,7 @@ from kernelgate.bench.measure import bisect as commits
 from kernelgate.bench.measure.bisect import CommitRange, TrialBench, Workbench
 from kernelgate.bench.system import git, progress
 from kernelgate.ci.bisect import answers as answered
-from kernelgate.ci.bisect.answers import (
-    BisectAnswer,
-    CompiledAnswer,
-    FailingAnswer,
-    NothingFails,
-    NotSearched,
-    TimedAnswer,
-)
+from kernelgate.ci.bisect.answers import CompiledAnswer, FailingAnswer, NotSearched, TimedAnswer
 from kernelgate.ci.bisect.first_failing import FirstFailing, last_that_compiles
 from kernelgate.ci.bisect.posterior import Search
 from kernelgate.ci.bisect.rounds import Rounds, spread_pct
@@ -50,7 +43,7 @@ SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 @click.option("--rounds", type=click.IntRange(min=20), default=100, show_default=True, help="Rounds in each process.")
 @options.seed
 @options.from_cards
-@answers(BisectAnswer)
+@answers(answered.BisectAnswer)
 @click.option("--answer", type=OUTPUT, help="A file that gets that JSON object, too.")
 @with_rules()
 @click.option("-o", "--output", type=OUTPUT, default=Path("out/bisect.json"), show_default=True, help="The run record.")
@@ -77,9 +70,9 @@ def bisect(
     could not run, 64 usage.
     """
 
-    def done(found: BisectAnswer, code: int = 0) -> Answered:
+    def done(found: answered.BisectAnswer, code: int = 0) -> Answered:
         files = {answer: shown(found) + "\n"} if answer else {}
-        text = "" if isinstance(found, NothingFails) else answered.text(found)
+        text = "" if isinstance(found, answered.NothingFails) else answered.text(found)
         return Answered(found, text, code, files | keep.files)
 
     ends, keep = (good, bad), GrowingRecord(None)
@@ -94,7 +87,7 @@ def bisect(
                 failing = _first_failing(trials)
         except commits.NothingFailsError as error:
             progress.say(f"kernelgate: {error}")
-            return done(NothingFails.model_construct(why=str(error)), error.exit_code)
+            return done(answered.NothingFails.model_construct(why=str(error)), error.exit_code)
         return done(failing, failing.exit_code)
     how = commits.measuring(rounds, seed)
     keep = GrowingRecord(output)

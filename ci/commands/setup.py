@@ -24,19 +24,11 @@ from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.github import client
 from kernelgate.ci.github import prove as proving
+from kernelgate.ci.github import setup as hub
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot
 from kernelgate.ci.github.prove import COLUMNS, Promise, Proposals
-from kernelgate.ci.github.setup import (
-    Json,
-    Place,
-    Setting,
-    holds,
-    place,
-    runner_conf,
-    settings,
-    shown,
-)
+from kernelgate.ci.github.setup import Json, Place, Setting
 from kernelgate.ci.policy import policy
 
 
@@ -108,10 +100,10 @@ def setup(repository: str, yes: bool, undo: bool) -> Answered:
     Each change is shown before it is made, and made after a yes. What was there before is kept in
     kernelgate-setup-OWNER-NAME.json, in this folder. Needs GITHUB_TOKEN, such as `gh auth token` prints it.
     """
-    at, kept = place(repository_bot(repository)), read_kept(repository)
+    at, kept = hub.place(repository_bot(repository)), read_kept(repository)
     made = tuple(_restored(at, kept, yes) if undo else _made(at, kept, yes))
     left = file_of(repository) if file_of(repository).exists() else None
-    told = SetupAnswer(made, str(left) if left else None, runner_conf(at))
+    told = SetupAnswer(made, str(left) if left else None, hub.runner_conf(at))
     return Answered(told, _said(told, repository, undo))
 
 
@@ -129,9 +121,9 @@ def agreed(yes: bool, question: str = "  change it?") -> bool:
 
 def _made(at: Place, kept: KeptSettings, yes: bool) -> Iterator[SettingAnswer]:
     before = dict(kept.before)
-    for setting in settings(at):
+    for setting in hub.settings(at):
         now = setting.read()
-        if holds(now, setting.wanted):
+        if hub.holds(now, setting.wanted):
             continue
         asked = _asked(setting, now, setting.wanted, yes)
         if asked.changed:
@@ -144,7 +136,7 @@ def _made(at: Place, kept: KeptSettings, yes: bool) -> Iterator[SettingAnswer]:
 
 def _restored(at: Place, kept: KeptSettings, yes: bool) -> Iterator[SettingAnswer]:
     """The last change first."""
-    before, known = dict(kept.before), {setting.name: setting for setting in settings(at)}
+    before, known = dict(kept.before), {setting.name: setting for setting in hub.settings(at)}
     for name in reversed(kept.before):
         setting, then = known.get(name), kept.before[name]
         now = setting.read() if setting else None
@@ -161,7 +153,7 @@ def _restored(at: Place, kept: KeptSettings, yes: bool) -> Iterator[SettingAnswe
 
 def _asked(setting: Setting, now: Json | None, then: Json | None, yes: bool) -> SettingAnswer:
     """Shows a change, and asks whether it is to be made."""
-    was, will_be = visible(shown(now, then or {}), 2000), visible(shown(then, now or {}), 2000)
+    was, will_be = visible(hub.shown(now, then or {}), 2000), visible(hub.shown(then, now or {}), 2000)
     click.echo(f"{setting.name}\n  is:      {was}\n  will be: {will_be}", err=True)
     return SettingAnswer(setting.name, was, will_be, changed=agreed(yes))
 

@@ -10,20 +10,9 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
+from kernelgate.bench import record
 from kernelgate.bench.core.errors import RecordError, faults
-from kernelgate.bench.record import (
-    Cost,
-    Count,
-    Environment,
-    Finite,
-    Microseconds,
-    Model,
-    NonNegative,
-    Positive,
-    Run,
-    RunRecord,
-    Side,
-)
+from kernelgate.bench.record import Count, Environment, Finite, Model, NonNegative, Positive, Run, RunRecord, Side
 
 CONDENSED: Literal["kernelgate.condensed/1"] = "kernelgate.condensed/1"
 SCHEMA: Literal["kernelgate.entry/1"] = "kernelgate.entry/1"
@@ -37,7 +26,7 @@ class PointEntry(Model):
     side: Side
     commit: str | None = None
     """None of a reference, and of a working tree with changes."""
-    us: Microseconds
+    us: record.Microseconds
     error: NonNegative | None = None
     """The standard error of its logarithm, from the scatter between processes; None of a single process."""
     processes: Positive
@@ -83,7 +72,7 @@ class Entry(Model):
     outcome: str | None = None
     reason: str | None = None
     cases: tuple[CaseEntry, ...] = ()
-    costs: tuple[Cost, ...] = ()
+    costs: tuple[record.Cost, ...] = ()
 
 
 class CondensedRecord(Model, validate_by_name=True, validate_by_alias=True):

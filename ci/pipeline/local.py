@@ -13,16 +13,8 @@ from kernelgate.bench.build.library import Libraries, Sides, imports
 from kernelgate.bench.check import accuracy, sanitize, trials
 from kernelgate.bench.check.fuzz import FuzzLimits
 from kernelgate.bench.check.sanitize import SanitizerOptions
-from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import (
-    CannotCompileError,
-    CardError,
-    CompileError,
-    KernelgateError,
-    NoKernelError,
-    RecordError,
-    UsageError,
-)
+from kernelgate.bench.core import errors, files
+from kernelgate.bench.core.errors import CannotCompileError, CardError, CompileError, KernelgateError, NoKernelError
 from kernelgate.bench.explain import nsight
 from kernelgate.bench.explain.nsight import Profiler
 from kernelgate.bench.kernel import cards, commit
@@ -131,7 +123,7 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
             return _failed(Failure(Fault.BUILD, error.first, error.target, error.excerpt), which, policy, out)
         except CardError as error:
             if asked.cards:  # it is no part of the change
-                raise UsageError(str(error)) from None
+                raise errors.UsageError(str(error)) from None
             return _failed(Failure(Fault.BUILD, str(error)), which, policy, out)
         except NoKernelError:
             with _of_base(repo, sha) as before:
@@ -406,7 +398,7 @@ def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] 
     for path in sorted(folder.glob("baseline_*.json")) if device else ():
         try:
             baseline = record.read(path)
-        except RecordError as error:
+        except errors.RecordError as error:
             say(f"left out: {error}")
         else:
             found += [(path.name, baseline)] if baselines.is_of(baseline, measured) else []

@@ -8,16 +8,8 @@ from dataclasses import replace
 
 from kernelgate.bench.core.documentation import page
 from kernelgate.ci.document.formatting import counted
-from kernelgate.ci.pipeline.found_kernels import (
-    Argument,
-    ArgumentKind,
-    Build,
-    Finding,
-    FoundKernel,
-    Read,
-    Skipped,
-    sources,
-)
+from kernelgate.ci.pipeline import found_kernels
+from kernelgate.ci.pipeline.found_kernels import Argument, ArgumentKind, Build, Finding, FoundKernel, Read, Skipped
 from kernelgate.ci.pipeline.native_builds import closing, extensions
 
 BLOCK = re.compile(
@@ -52,7 +44,7 @@ Signature = tuple[tuple[Argument, ...], tuple[str, ...]]
 def find(names: Sequence[str], read: Read, torch: str) -> Iterator[Finding]:
     """`torch`: the version for which sources of the classic ABI are compiled."""
     builds = extensions(names, read)
-    found_sources = ((name, read(name)) for name in sources(names, *SOURCES))
+    found_sources = ((name, read(name)) for name in found_kernels.sources(names, *SOURCES))
     # Without comments, each line where it was.
     texts = {name: COMMENT.sub(lambda one: one[1] or "\n" * one[0].count("\n"), text) for name, text in found_sources}
     bound = [(file, *one) for file, text in texts.items() for one in _bound(text)]

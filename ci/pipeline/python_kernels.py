@@ -11,20 +11,8 @@ from typing import Any
 
 import yaml
 
-from kernelgate.ci.pipeline.found_kernels import (
-    ONE_ROW,
-    Argument,
-    ArgumentKind,
-    Build,
-    Finding,
-    FoundKernel,
-    Read,
-    Skipped,
-    named,
-    parsed,
-    quoted,
-    sources,
-)
+from kernelgate.ci.pipeline import found_kernels
+from kernelgate.ci.pipeline.found_kernels import Argument, Build, FoundKernel, Read, Skipped, named, parsed, quoted
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 DTYPES = ("fp16", "bf16", "fp32")
@@ -34,7 +22,7 @@ OF_TENSORS = {
     *("new_empty", "numel", "permute", "reshape", "shape", "size", "stride", "transpose", "unsqueeze", "view"),
 }
 """What code asks of tensors alone, so that an argument without an annotation is known for one."""
-SHORT = re.compile(rf"d?[A-Z][A-Za-z]?|{ONE_ROW.pattern.removeprefix('(?i)')}")
+SHORT = re.compile(rf"d?[A-Z][A-Za-z]?|{found_kernels.ONE_ROW.pattern.removeprefix('(?i)')}")
 """What is handed to a launch under such a name is a tensor."""
 SAVED = "autograd calls it with what forward saved, which a card's state() makes"
 
@@ -56,10 +44,10 @@ class Module:
 
 def modules(names: Sequence[str], read: Read) -> list[Module]:
     """What has to do with Triton."""
-    return [Module(name, parsed(read(name))) for name in sources(names, ".py") if "triton" in read(name)]
+    return [Module(name, parsed(read(name))) for name in found_kernels.sources(names, ".py") if "triton" in read(name)]
 
 
-def find(every: Sequence[Module], names: Sequence[str]) -> Iterator[Finding]:
+def find(every: Sequence[Module], names: Sequence[str]) -> Iterator[found_kernels.Finding]:
     jitted = {name for module in every for name in _jitted(module.tree)}
     for module in every:
         for function, owner in module.functions:
@@ -190,7 +178,7 @@ def arguments(function: Function) -> tuple[Argument, ...]:
     return tuple(Argument(one.arg, _kind(one, tensors), ast.unparse(value) if value else None) for one, value in pairs)
 
 
-def _kind(one: ast.arg, tensors: set[str]) -> ArgumentKind:
+def _kind(one: ast.arg, tensors: set[str]) -> found_kernels.ArgumentKind:
     said = ast.unparse(one.annotation) if one.annotation else ""
     if "Tensor" not in said:
         return "tensor" if not said and one.arg in tensors else "number"
