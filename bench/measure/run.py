@@ -62,30 +62,27 @@ def libraries(repo: Path, ref: str | None, folder: Path | None, how: HowToBuild 
     return commit.build_tree(git.root(repo), how) if ref is None else commit.build_commit(repo, ref, how)
 
 
-def sides(
-    repo: Path,
-    base: str | None,
-    base_folder: Path | None,
-    head: str | None,
-    head_folder: Path | None,
-    alone: bool,
-    from_cards: Path | None = None,
-) -> dict[str, Sides]:
+Named = tuple[str | None, Path | None]
+"""A commit, or a folder of compiled libraries."""
+
+
+def sides(repo: Path, base: Named, head: Named, alone: bool, from_cards: Path | None = None) -> dict[str, Sides]:
     """`from_cards`: a folder of cards that stand in place of both commits' own."""
-    named = base is not None or base_folder is not None
+    (ref, base_folder), (_, head_folder) = base, head
+    named = ref is not None or base_folder is not None
     if alone and named:
         raise UsageError("--alone times the head without a base: leave out --base and --base-library")
     if head_folder is not None and not alone and not named:
         raise UsageError("--head-library also needs --base-library, --base or --alone")
-    _one_of(head, head_folder)
-    _one_of(base, base_folder)
+    _one_of(*head)
+    _one_of(*base)
 
     def of_head() -> Libraries:
-        return libraries(repo, head, head_folder, HowToBuild(cards=from_cards))
+        return libraries(repo, *head, HowToBuild(cards=from_cards))
 
     if alone:
         return {name: Sides(None, library) for name, library in of_head().built.items()}
-    ref = base if named else git.default_base(repo)
+    ref = ref if named else git.default_base(repo)
     heads, beside = side_by_side([of_head, lambda: bases(repo, ref, base_folder, from_cards)], 2)
     return against(heads, beside)
 
@@ -439,17 +436,11 @@ class FuzzOptions:
     limits: FuzzLimits = NO_LIMITS
 
 
-def fuzz(
-    repo: Path,
-    heads: tuple[str | None, Path | None],
-    base: tuple[str | None, Path | None],
-    asked: FuzzOptions,
-    from_cards: Path | None = None,
-) -> record.RunRecord:
-    """Fuzzes every card's library. Skipped where there is none. `heads`, `base`: each a commit or a folder; a head that
-    is neither is the working tree, a base none."""
+def fuzz(repo: Path, head: Named, base: Named, asked: FuzzOptions, from_cards: Path | None = None) -> record.RunRecord:
+    """Fuzzes every card's library. Skipped where there is none. A head that is not named is the working tree, a base
+    none."""
     try:
-        about = _heads(repo, *heads, base, from_cards)
+        about = heads(repo, head, base, from_cards)
     except NoKernelError as error:
         return record.RunRecord(checks=(fuzzing.skipped(str(error)),))
     with worker_pool() as workers:
@@ -489,19 +480,13 @@ def fuzz_all(
 
 
 def soak(
-    repo: Path,
-    ref: str | None,
-    folder: Path | None,
-    seed: int | None,
-    seconds: float,
-    corpus: Path | None,
-    from_cards: Path | None = None,
+    repo: Path, head: Named, seed: int | None, seconds: float, corpus: Path | None, from_cards: Path | None = None
 ) -> tuple[Soak, ...]:
     """Fuzzes the cards' libraries in turn, each for its share of the time. `corpus`: None is the cache's. Raises
     NoKernelError where there is nothing to fuzz on this machine."""
     place = corpus or build_cache.cache_folder() / fuzz_trials.CORPUS
     files.try_folder(place)
-    about = _heads(repo, ref, folder, from_cards=from_cards)
+    about = heads(repo, head, from_cards=from_cards)
     machine = environment.describe()
     device = environment.kind(machine)
     fuzzed = [one for one in about if one.card.fuzz[device]]
@@ -516,18 +501,12 @@ def soak(
     return tuple(done)
 
 
-def _heads(
-    repo: Path,
-    ref: str | None,
-    folder: Path | None,
-    base: tuple[str | None, Path | None] = (None, None),
-    from_cards: Path | None = None,
-) -> tuple[Compared, ...]:
+def heads(repo: Path, head: Named, base: Named = (None, None), from_cards: Path | None = None) -> tuple[Compared, ...]:
     """The cards and libraries of one commit, beside the base's where one is named. Raises NoKernelError where it has
     none."""
-    heads = libraries(repo, ref, folder, HowToBuild(cards=from_cards))
-    alone = {name: Sides(None, one) for name, one in heads.built.items()}
-    beside = against(heads, bases(repo, *base, from_cards)) if any(base) else alone
+    made = libraries(repo, *head, HowToBuild(cards=from_cards))
+    alone = {name: Sides(None, one) for name, one in made.built.items()}
+    beside = against(made, bases(repo, *base, from_cards)) if any(base) else alone
     about = commit.judged(cards.of_checkout(repo, from_cards), beside)
     if not about:
         raise NoKernelError(f"{repo} has no card in {cards.FOLDER}/")

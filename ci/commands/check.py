@@ -8,12 +8,10 @@ from pathlib import Path
 import click
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Sides
 from kernelgate.bench.check import fuzz as fuzzer
 from kernelgate.bench.check import sanitize as sanitizer
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.bench.kernel import cards, commit
-from kernelgate.bench.kernel.commit import HowToBuild
+from kernelgate.bench.kernel import commit
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.record import RunRecord, with_costs
 from kernelgate.bench.system import environment, lock
@@ -93,7 +91,7 @@ def fuzz(
         if case_ids or output or time_limit or smallest_first or base or base_library:
             own = "without a base, --case, --output and limits of its own"
             raise UsageError(f"--hours goes {own}: what it finds is in its corpus")
-        soaked = measuring.soak(Path.cwd(), ref, library, seed, hours * 3600, corpus, from_cards)
+        soaked = measuring.soak(Path.cwd(), (ref, library), seed, hours * 3600, corpus, from_cards)
         made = [SoakedCard(one.card.name, one.tried, one.failed, dict(one.kept), one.summary()) for one in soaked]
         text = "\n".join(one.sentence for one in made)
         return Answered(SoakAnswer(tuple(made)), text, int(any(one.failed for one in made)))
@@ -144,21 +142,17 @@ def sanitize(
     known = policy.load()
     rules = known.sanitizer
     measuring.check_record(run)
-    heads = measuring.libraries(Path.cwd(), ref, library, HowToBuild(cards=from_cards))
-    alone = base is None and base_library is None
-    sides = {name: Sides(None, one) for name, one in heads.built.items()}
-    sides = sides if alone else measuring.against(heads, measuring.bases(Path.cwd(), base, base_library, from_cards))
+    about = measuring.heads(Path.cwd(), (ref, library), (base, base_library), from_cards)
     options = sanitizer.SanitizerOptions(
         tools or (rules.tools if quick else sanitizer.TOOLS), rules.seconds if quick else None
     )
-    about = commit.judged(cards.of_checkout(Path.cwd(), from_cards), sides)
     machine, took = environment.describe(), lock.stopwatch()
     done, spent = measuring.sanitize(about, options, machine, cases), took()
 
     def parts(old: RunRecord) -> dict[str, object]:
         return {"checks": measuring.with_checks(old.checks, done), "costs": with_costs(old.costs, sanitize=spent)}
 
-    added = measuring.added(run, sides, parts)
+    added = measuring.added(run, {one.card.name: one.sides for one in about}, parts)
     looked_at = RunRecord(cards=tuple(one.recorded for one in about), checks=done)
     text = "\n".join(map(render.plain_line, correctness.sanitizer(looked_at, known.gates)))
     return Answered(record.to_json(RunRecord(checks=done)).rstrip(), text, sanitizer.exit_code(done), added)

@@ -212,11 +212,10 @@ class AskedSides:
     cards: Path | None = None
 
     def built(self) -> dict[str, Sides]:
-        """Both libraries of each card."""
         from kernelgate.bench.measure import run as measuring
 
-        named = (self.base, self.base_library, self.head, self.head_library)
-        return measuring.sides(Path.cwd(), *named, self.alone, self.cards)
+        base, head = (self.base, self.base_library), (self.head, self.head_library)
+        return measuring.sides(Path.cwd(), base, head, self.alone, self.cards)
 
     def judging(self) -> Cards:
         from kernelgate.bench.kernel import cards

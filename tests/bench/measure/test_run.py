@@ -44,8 +44,8 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sides(**words: Any) -> tuple[str | None, str]:
-    named = {"base": None, "base_folder": None, "head": None, "head_folder": None, "alone": False, **words}
-    found = verbs.sides(REPO, **named)["attention"]
+    base, head = ((words.get(side), words.get(f"{side}_folder")) for side in ("base", "head"))
+    found = verbs.sides(REPO, base, head, words.get("alone", False))["attention"]
     return (str(found.base.folder) if found.base else None, str(found.head.folder))
 
 
@@ -58,7 +58,7 @@ def test_each_side_can_be_named_and_the_tree_meets_the_commit_where_its_branch_b
     assert sides(alone=True) == (None, "tree top")
     assert sides(head_folder=Path("b"), alone=True) == (None, "folder b")
     for base, why in (("broken", "it does not compile"), ("broken too", "the base commit has no card attention")):
-        found = verbs.sides(REPO, base, None, None, None, alone=False)["attention"]
+        found = verbs.sides(REPO, (base, None), (None, None), alone=False)["attention"]
         assert (found.base, found.why_alone) == (None, why)
     words: dict[str, Any]
     for words, why in (
