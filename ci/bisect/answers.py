@@ -127,7 +127,6 @@ def text(found: Found) -> str:
 
 
 def progress(now: TimedAnswer) -> str:
-    """What a round has left open."""
     if now.found == "none":
         return "the ends do not differ"
     if now.found == "several" or not now.culprits:

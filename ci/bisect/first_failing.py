@@ -147,7 +147,6 @@ class FirstFailing:
         return None
 
     def _end(self, place: int, why: str | None) -> None:
-        """An end cannot be stepped over."""
         if why is not None:
             end = "bad" if place else "good"
             raise KernelgateError(f"{self._short(place)}, the {end} end, cannot be tried: {why}; name another one")

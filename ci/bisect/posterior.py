@@ -73,7 +73,6 @@ class Search:
 
     @property
     def measurable(self) -> tuple[int, ...]:
-        """The commits between the ends that may be measured."""
         return tuple(at for at in range(1, self.last) if at not in self.unmeasurable)
 
 
@@ -119,7 +118,6 @@ class Posterior:
 
 
 def of(search: Search) -> Posterior:
-    """The probabilities after all that was measured."""
     before = _before(search)
     if not search.processes:
         nothing = np.zeros(search.last + 1)

@@ -137,7 +137,6 @@ class Rounds:
             self.search = replace(self.search, processes=(*self.search.processes, read))
 
     def _step_over(self, place: int, why: str) -> None:
-        """An end cannot be stepped over."""
         sha = self.bench.shas[place][:SHORT]
         if place in (0, self.search.last):
             end = "good" if place == 0 else "bad"

@@ -272,7 +272,6 @@ def _sessions_of_checkout() -> list[KeptSession]:
 
 
 def _place_commits(index_at: Database) -> None:
-    """The checkout knows in which order commits came to the default branch."""
     with database.reading(index_at) as connection:
         asked = index.unplaced(connection)
     line = git.default_branch_line(Path.cwd()) if asked else None

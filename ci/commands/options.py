@@ -170,7 +170,6 @@ def answers(model: Any, text: str = "Print one JSON object.") -> Callable[[Calla
 
 
 def show(found: Answered) -> None:
-    """Prints an answer in the form that the command was asked for."""
     said = found.text
     if click.get_current_context().params["as_json"]:
         said = found.told if isinstance(found.told, str) else shown(found.told)

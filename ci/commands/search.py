@@ -97,7 +97,6 @@ def bisect(
 
 
 def _searched(bench: Workbench) -> TimedAnswer:
-    """The commit that changed the time, and that of the submodule that it moves."""
     device = bench.setup.device
     search = Search(bench.range.last, spread_pct=spread_pct(device, bench.together))
     found = Rounds(bench, progress.say, search, spread_pct(device, together=False)).run()
@@ -105,12 +104,10 @@ def _searched(bench: Workbench) -> TimedAnswer:
 
 
 def _first_failing(trials: TrialBench) -> FailingAnswer:
-    """The first commit at which the trial fails, and that of the submodule that it moves."""
     return _with_inside(trials, FirstFailing(trials, progress.say).run(), _first_failing)
 
 
 def _built(whole: CommitRange) -> CompiledAnswer:
-    """The last commit that compiles, and that of the submodule that the next one moves."""
     found = last_that_compiles(whole, progress.say)
     inner = whole.inside(whole.shas.index(found.culprits[0]))
     return found.model_copy(update={"inside": _on(inner, _built)})

@@ -152,7 +152,6 @@ def _restored(at: Place, kept: KeptSettings, yes: bool) -> Iterator[SettingAnswe
 
 
 def _asked(setting: Setting, now: Json | None, then: Json | None, yes: bool) -> SettingAnswer:
-    """Shows a change, and asks whether it is to be made."""
     was, will_be = visible(hub.shown(now, then or {}), 2000), visible(hub.shown(then, now or {}), 2000)
     click.echo(f"{setting.name}\n  is:      {was}\n  will be: {will_be}", err=True)
     return SettingAnswer(setting.name, was, will_be, changed=agreed(yes))

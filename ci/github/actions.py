@@ -23,7 +23,6 @@ Number = Annotated[int, Field(gt=0, lt=1 << 53, strict=True)]
 
 
 def at(*keys: str) -> Any:
-    """Where GitHub's event has it."""
     return Field(validation_alias=AliasPath(*keys))
 
 
@@ -136,7 +135,6 @@ class Step:
             click.echo(lines, nl=False)
 
     def summary(self, markdown: str) -> None:
-        """Adds to the page of the run."""
         if name := self.environment.get("GITHUB_STEP_SUMMARY"):
             files.append(Path(name), (markdown.rstrip("\n") + "\n\n").encode())
 

@@ -124,7 +124,9 @@ def take_in(
                 note.fault in ("build", "output") if note else measured is not None and measured.run.base_sha is None
             )
             if alone and label in of_pairs:
-                measured = _of_no_use(known.model_copy(update=of_pairs[label]))
+                # As where one commit does not compile: the history then compares the two no more.
+                made = {"created_at": datetime.now(UTC).isoformat(timespec="seconds")}
+                measured = RunRecord(run=known.model_copy(update=of_pairs[label] | made))
             if measured:
                 record.write(measured, into / f"{label}.run.json")
             if note:
@@ -135,11 +137,6 @@ def take_in(
     for why in refused:
         bot.step.warn(why)
     return tuple(refused)
-
-
-def _of_no_use(pair: Run) -> RunRecord:
-    """That these commits cannot be compared, as where one does not compile: the history compares them no more."""
-    return RunRecord(run=pair.model_copy(update={"created_at": datetime.now(UTC).isoformat(timespec="seconds")}))
 
 
 def _records(

@@ -39,14 +39,12 @@ from kernelgate.ci.report.now import NOW, reading
 Task = Literal["bench", "profile", "fuzz"]
 """What a run was started for. Only `bench` is about the merge; the others have comments of their own."""
 
-ExpectedByLabel = Mapping[str, Expected]
-
 
 @dataclass(frozen=True)
 class Trusted:
     """What the default branch says of the measurement, which no record and no pull request can change."""
 
-    expected: ExpectedByLabel = field(default_factory=dict)
+    expected: Mapping[str, Expected] = field(default_factory=dict)
     """What the plan asks of each GPU, by its label in the policy."""
     past: Past = no_past
     page: str | None = None
@@ -130,13 +128,12 @@ class _Asked:
     trusted: Trusted
 
     @property
-    def plan(self) -> ExpectedByLabel:
+    def plan(self) -> Mapping[str, Expected]:
         """Of a measurement alone."""
         return self.trusted.expected if self.task == "bench" else {}
 
 
 def places(info: RunInfo, page: str | None = None) -> Links:
-    """Where the links of a report lead."""
     repository = info.run_url.partition("/actions/runs/")[0] or None
     pull = f"{repository}/pull/{info.run.pull_request}" if repository and info.run.pull_request else None
     return Links(repository, pull, page, info.run_url)
@@ -375,7 +372,6 @@ def _not_measured(info: RunInfo, policy: Policy) -> Posting:
 
 
 def _description_lines(description: Description) -> Iterator[Line]:
-    """What the description lacks, what of that was measured, and what in it was not understood."""
     for one in description.missing:
         if one.blocks:
             unfilled = ", and was not measured in full" if one.part.key in completeness.SUPPLIES else ""

@@ -26,7 +26,7 @@ from kernelgate.ci.document.model import Code, Line, Link, Mark
 from kernelgate.ci.github import check_run, untrusted_artifact
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError, default_branch, merge_base, patiently, until_done
-from kernelgate.ci.github.plan import SHA, one_gpu
+from kernelgate.ci.github.plan import SHA, gpus
 from kernelgate.ci.github.untrusted_artifact import RefusedError
 from kernelgate.ci.judge import baseline_age, prior, ratchet
 from kernelgate.ci.judge.case import CaseVerdict, Outcome, RecordVerdict, Status
@@ -53,6 +53,8 @@ AcceptedMerge = tuple[tuple[CaseKey, ...], Line]
 @dataclass(frozen=True)
 class Before:
     stored: RunRecord | None = None
+    verdict: RecordVerdict | None = None
+    """Of what was measured, against that."""
     accepted: tuple[AcceptedMerge, ...] = ()
     best: RunRecord | None = None
     """The best ever, where this measurement confirms a new one."""
@@ -68,45 +70,36 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool, pa
     Of a tag, the release alone is. Raises UsageError for a label that the policy does not have, RefusedError for a
     record of another commit than this run's, and KernelgateError where the measurement did not come to its end.
     """
-    gpu = one_gpu(rules.measure, label)
+    gpu = gpus(rules.measure, label)[0]
     new = _taken_in(bot.step, measured, label)
     tag = bot.step.environment.get("GITHUB_REF_NAME") if bot.step.environment.get("GITHUB_REF_TYPE") == "tag" else None
     path = baseline_path(gpu)
     stored = record.read(Path(path)) if Path(path).exists() else None
     _must_be_whole(measured, new, None if force or tag else stored)
-    verdict, before = None, Before(force=force)
+    before = Before(force=force)
     if stored and not tag:
         known = past(new)
         verdict = judge(new, rules, stored, label, path, known)
         taken = accepted_since(bot, stored, new.run.head_sha or "", verdict)
         beside = Path(ratchet.beside(path, "best"))
         held = record.read(beside) if beside.exists() else None
-        before = Before(stored, taken, ratchet.best(held, stored, as_baseline(new, stored), rules, known), force)
+        best = ratchet.best(held, stored, as_baseline(new, stored), rules, known)
+        before = Before(stored, verdict, taken, best, force)
     run_url = bot.step.run_url
-    made = release(new, gpu, run_url, tag) if tag else offer(new, gpu, verdict, rules, run_url, before)
+    made = release(new, gpu, run_url, tag) if tag else offer(new, gpu, rules, run_url, before)
     number = put(bot, made) if made is not None else None
     bot.step.output(pull_request=str(number or ""))
-    if stored and verdict and number is None:
+    if stored and before.verdict and number is None:
         other = baseline_age.changed(new.environment, stored.environment)
         moved = f"it is of another machine ({baseline_age.named(other)})"
         renew = "so that no change is the code's alone; --force renews it"
-        why = f"{moved}, {renew}" if other else verdict.reason
+        why = f"{moved}, {renew}" if other else before.verdict.reason
         bot.step.log(f"the baseline of {label} is unchanged: {why}")
     return number
 
 
 def baseline_path(gpu: RunnerGpu) -> str:
     return gpu.baseline or f".ci/baseline_{gpu.label}.json"
-
-
-def _moved_cases(new: RunRecord, verdict: RecordVerdict, rules: Policy, before: Before) -> frozenset[CaseKey]:
-    """The cases that the stored baseline takes over. Of another machine none: what changed is not the code alone."""
-    if before.stored is None or baseline_age.changed(new.environment, before.stored.environment):
-        return frozenset()
-    keys = ratchet.faster(verdict, rules.processes) | {key for cases, _ in before.accepted for key in cases}
-    known = {key for case in before.stored.cases for key in (case.key, CaseKey("", case.id))}
-    fresh = {case.key for case in new.cases if case.key not in known and CaseKey("", case.id) not in known}
-    return frozenset(keys | fresh) if keys else frozenset()
 
 
 def release(new: RunRecord, gpu: RunnerGpu, run_url: str | None, tag: str) -> Offer:
@@ -151,21 +144,18 @@ def _must_be_whole(path: Path, new: RunRecord, stored: RunRecord | None) -> None
         )
 
 
-def offer(
-    new: RunRecord,
-    gpu: RunnerGpu,
-    verdict: RecordVerdict | None,
-    rules: Policy,
-    run_url: str | None,
-    before: Before,
-) -> Offer | None:
+def offer(new: RunRecord, gpu: RunnerGpu, rules: Policy, run_url: str | None, before: Before) -> Offer | None:
     """What is proposed; None where nothing moves. Raises UsageError where it cannot be one."""
-    path, whole, commit = baseline_path(gpu), as_baseline(new, before.stored), new.run.head_sha or ""
+    stored, verdict = before.stored, before.verdict
+    path, whole, commit = baseline_path(gpu), as_baseline(new, stored), new.run.head_sha or ""
     files: list[tuple[str, bytes]] = []
-    if before.force or verdict is None or before.stored is None:
+    if before.force or verdict is None or stored is None:
         files += [_file(path, whole)]
-    elif keys := _moved_cases(new, verdict, rules, before):
-        files += [_file(path, ratchet.moved(before.stored, whole, keys))]
+    elif not baseline_age.changed(new.environment, stored.environment):  # so that the code alone has changed
+        keys = ratchet.faster(verdict, rules.processes) | {key for cases, _ in before.accepted for key in cases}
+        known = {key for case in stored.cases for key in (case.key, CaseKey("", case.id))}
+        fresh = {case.key for case in new.cases if case.key not in known and CaseKey("", case.id) not in known}
+        files += [_file(path, ratchet.moved(stored, whole, frozenset(keys | fresh)))] if keys else []
     if before.best is not None:
         files += [_file(ratchet.beside(path, "best"), before.best)]
     if not files:
@@ -336,8 +326,13 @@ def put(bot: Bot, new: Offer) -> int:
             bot.repository.create_git_ref(f"refs/heads/{new.branch}", new.commit)
             return None
         pull = open_pull(bot, new.branch, base=base)
-        known = {path: file_sha(bot, path, new.branch) for path, _ in new.files}
-        wrong = [(path, content) for path, content in new.files if known[path] != blob_sha(content)]
+        known = {path: _git_name(bot, path, new.branch) for path, _ in new.files}
+        blobs = ((path, content, b"blob %d\0" % len(content) + content) for path, content in new.files)
+        wrong = [
+            (path, content)
+            for path, content, blob in blobs
+            if known[path] != hashlib.sha1(blob, usedforsecurity=False).hexdigest()  # Git's name for the content
+        ]
         # A run that stopped before its pull request goes on where the branch has these very files.
         begun = begun or pull is not None or not wrong or there == new.commit
         if not begun:
@@ -363,15 +358,10 @@ def put(bot: Bot, new: Offer) -> int:
     return number
 
 
-def file_sha(bot: Bot, path: str, ref: str) -> str | None:
-    """Git's name for what a branch or a commit has there; None where it has no such file, or there is no such ref."""
+def _git_name(bot: Bot, path: str, ref: str) -> str | None:
+    """Of what a branch has there; None where it has no such file."""
     try:
         found = bot.repository.get_contents(path, ref=ref)
     except UnknownObjectException:
         return None
     return None if isinstance(found, list) else found.sha
-
-
-def blob_sha(content: bytes) -> str:
-    """Git's name for the content."""
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

@@ -99,7 +99,7 @@ def ends(bot: Bot, asked: BisectRequest, number: int | None, rules: Measure) -> 
     """
     if (fault := wrong(asked)) is not None:
         raise UsageError(fault)
-    gpu, head = plan.one_gpu(rules, asked.gpu), None
+    gpu, head = plan.gpus(rules, asked.gpu)[0], None
     if number is not None:
         issue = patiently("issue", lambda: bot.repository.get_issue(number).raw_data, bot)
         head = read_pull(bot, number).head.sha if "pull_request" in issue else None

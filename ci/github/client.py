@@ -170,8 +170,6 @@ def default_branch(bot: Bot) -> str:
 
 
 def read_pull(bot: Bot, number: int) -> PullRequest:
-    """The pull request as it is now, its content read."""
-
     def look() -> PullRequest:
         pull = bot.repository.get_pull(number)
         pull.update()

@@ -211,7 +211,6 @@ def _was_head(bot: Bot, pull: PullRequest, at: datetime) -> bool:
 
 
 def refuse(bot: Bot, asked: Requester, why: str, wanted: Command) -> None:
-    """Says in one sentence what was not done, and why."""
     done = {ACCEPT: "accepted", BISECT: "searched"}.get(wanted.verb, "run")
     react(bot, asked, "confused")
     reply(bot, asked, f"{escape.code(asked.login)}, this was not {done}: {escape.prose(why)}.")
@@ -334,7 +333,6 @@ def chosen(wanted: Command, posting: Posting) -> list[CaseKey]:
 
 
 def _words_on(kept: KeptAcceptance, posting: Posting) -> Line:
-    """What was accepted, until when, and what blocks all the same."""
     several = len(posting.gpus) > 1
     head = posting.gpus[0].run.head_sha or ""
     where, until = " on every GPU: " if several else ": ", ". This ends with the next push, or with another base. "

@@ -188,7 +188,6 @@ def as_text(described: Description) -> str:
 
 
 def tell(step: Step, described: Description) -> None:
-    """Says what is missing and what is claimed."""
     lines = tuple(as_text(described).splitlines())
     for line in lines:
         step.log(line)

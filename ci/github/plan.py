@@ -70,8 +70,8 @@ def plan(step: Step, bot: Bot, rules: Measure) -> Plan:
     # Nothing but merged code runs beside the default branch's head.
     if rules.pinned and not is_of(bot, rules.pinned, head):
         raise UsageError(f"measure.pinned of the policy is no commit of the default branch: {rules.pinned}")
-    gpus = _gpus(rules, given.get("gpu"))
-    return Plan(True, "the default branch", gpus, Run(head_sha=head), pinned=rules.pinned or None)
+    chosen = gpus(rules, given.get("gpu"))
+    return Plan(True, "the default branch", chosen, Run(head_sha=head), pinned=rules.pinned or None)
 
 
 def announce(step: Step, found: Plan) -> None:
@@ -198,11 +198,12 @@ def _of_dispatch(bot: Bot, rules: Measure, given: Mapping[str, str]) -> Plan:
     if (suite := given.get("set", "quick")) not in SETS:
         raise UsageError(f"set is {visible(suite, 40)!r}; it may be {' or '.join(SETS)}")
     run = Run(base_sha=None if alone else against, head_sha=head, pull_request=number)
-    why, gpus = f"pull request {number}" if number else "as asked for", _gpus(rules, given.get("gpu"))
-    return Plan(True, why, gpus, run, cases=tuple(dict.fromkeys(cases)), set=suite)
+    why = f"pull request {number}" if number else "as asked for"
+    return Plan(True, why, gpus(rules, given.get("gpu")), run, cases=tuple(dict.fromkeys(cases)), set=suite)
 
 
-def _gpus(rules: Measure, label: str | None) -> tuple[RunnerGpu, ...]:
+def gpus(rules: Measure, label: str | None) -> tuple[RunnerGpu, ...]:
+    """Those of this label, else all. Raises UsageError where there is none."""
     if not label:
         return rules.gpus
     found = tuple(gpu for gpu in rules.gpus if gpu.label == label)
@@ -210,11 +211,6 @@ def _gpus(rules: Measure, label: str | None) -> tuple[RunnerGpu, ...]:
         known = ", ".join(gpu.label for gpu in rules.gpus)
         raise UsageError(f"the policy has no GPU {visible(label, 40)!r}; it has: {known}")
     return found
-
-
-def one_gpu(rules: Measure, label: str) -> RunnerGpu:
-    """The one of this label, else the policy's first. Raises UsageError where there is none."""
-    return _gpus(rules, label)[0]
 
 
 def case_fault(words: Sequence[str]) -> str:

@@ -145,7 +145,6 @@ def there(bot: Bot, every: Proposals) -> dict[str, PullRequest | None]:
 
 
 def undo(bot: Bot, branch: str, pull: PullRequest | None) -> None:
-    """Closes the pull request and deletes its branch."""
     if pull is not None:
         patiently(branch, lambda: pull.edit(state="closed"), bot)
 

@@ -92,7 +92,6 @@ def post(
 
 
 def _put_verdict(bot: Bot, info: RunInfo, posting: Posting, rules: Policy, text: str) -> Posted:
-    """The check run with the verdict."""
     notes = line_notes(posting, info.pull.patches if info.pull else (), rules.template.kernel_paths)
     decision = posting.decision
     rest = {"judged": posting.judged, "settled": decision.settled, "held": bool(decision.held)}

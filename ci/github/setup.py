@@ -196,7 +196,10 @@ def settings(at: Place) -> list[Setting]:
     for name, (color, description) in LABELS.items():
         looks, one = {"name": str(name), "color": color, "description": description}, f"{labels}/{quote(name)}"
         every += [Setting(at, f"label {name}", ISSUES, looks, partial(str, one), labels, "PATCH", once="name")]
-    every += [_environment(at, NAME, {}), _environment(at, FORK_ENVIRONMENT, _reviewers(at))]
+    # Who approves that a fork uses the GPU: whoever does already, else who sets this up.
+    now = _environment(at, FORK_ENVIRONMENT, {}).read() or {}
+    forks_wanted = {**now, "reviewers": now.get("reviewers") or [{"type": "User", "id": at.me}]}
+    every += [_environment(at, NAME, {}), _environment(at, FORK_ENVIRONMENT, forks_wanted)]
     every += [_ruleset(at, NAME, _pull_rules(at))]
     # GitHub has merge queues for organisations.
     every += [_ruleset(at, f"{NAME} merge queue", [_QUEUE_RULE])] if at.organisation else []
@@ -213,7 +216,6 @@ def _environment(at: Place, name: str, wanted: Json) -> Setting:
 
 
 def _as_put(found: Json) -> Json:
-    """An environment in the form in which it is written."""
     policy = found.get("deployment_branch_policy")
     written: Json = {"deployment_branch_policy": policy, "wait_timer": 0, "reviewers": []}
     for rule in found.get("protection_rules", ()):
@@ -223,12 +225,6 @@ def _as_put(found: Json) -> Json:
             written["prevent_self_review"] = rule["prevent_self_review"]
             written["reviewers"] = [{"type": one["type"], "id": one["reviewer"]["id"]} for one in rule["reviewers"]]
     return written
-
-
-def _reviewers(at: Place) -> Json:
-    """Who approves that a fork uses the GPU: whoever does already, else who sets this up."""
-    now = _environment(at, FORK_ENVIRONMENT, {}).read() or {}
-    return {**now, "reviewers": now.get("reviewers") or [{"type": "User", "id": at.me}]}
 
 
 _QUEUE_RULE: Json = {

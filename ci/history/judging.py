@@ -90,7 +90,6 @@ def _point(side: str, commit: str | None, used: Sequence[TimedProcess]) -> Point
 def _judged(
     evidence: Evidence, claim: Inference | None, verdict: CaseVerdict, record: RunRecord
 ) -> Iterator[ComparisonEntry]:
-    """Of base and head, as the judge has it."""
     if claim is None or record.run.base_sha is None:
         return
     group = evidence.groups[0]

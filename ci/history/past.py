@@ -90,7 +90,6 @@ def last_times(connection: sa.Connection, case: CaseName) -> list[tuple[str, flo
 
 
 def _newest(wanted: AskedCases) -> sa.CTE:
-    """The newest records that hold a card of these cases."""
     cards = sorted({text(key.card) for key in wanted.keys})
     of_card = [RECORD.c.cards.contains(json.dumps(card, ensure_ascii=False), autoescape=True) for card in cards]
     query = (

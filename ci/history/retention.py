@@ -90,7 +90,6 @@ def _remove(archive: Archive, name: str) -> None:
 
 
 def needed(connection: sa.Connection, released: Collection[str], today: datetime) -> set[str]:
-    """The names of all records that keep their samples."""
     begin = (today.astimezone(UTC) - timedelta(days=RAW_DAYS)).strftime("%Y-%m-%dT%H:%M:%SZ")
     recent = sa.or_(RECORD.c.made >= begin, RECORD.c.made.is_(None))
     kept = set(connection.execute(sa.select(RECORD.c.name).where(recent)).scalars())

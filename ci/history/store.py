@@ -60,7 +60,6 @@ def at(url: str) -> Store:
 
 
 def name_of(data: bytes) -> str:
-    """The content's own name."""
     return hashlib.sha256(data).hexdigest()
 
 

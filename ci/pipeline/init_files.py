@@ -119,7 +119,6 @@ def missing(repo: Repository, wanted: Mapping[str, str]) -> dict[str, str]:
 
 
 def open_points(texts: Mapping[str, str]) -> Iterator[str]:
-    """FILE:LINE and what is left to say there."""
     for name, text in texts.items():
         for number, line in enumerate(text.splitlines(), 1):
             if line.strip().startswith(f"# {OPEN}"):
@@ -148,7 +147,6 @@ def out_of_date(repo: Repository, kernels: Sequence[FoundKernel], wanted: Mappin
 
 
 def _stale(name: str, text: str, repo: Repository) -> Iterator[str]:
-    """The sources of an Extension that are gone."""
     for node in ast.walk(parsed(text)):
         if not isinstance(node, ast.Call) or ast.unparse(node.func) != "Extension":
             continue

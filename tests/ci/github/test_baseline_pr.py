@@ -98,10 +98,10 @@ def test_bad_days_only_take_longer(desk: Desk, run_json: Path, asked: str) -> No
 def test_what_cannot_be_a_baseline_is_refused() -> None:
     new, gpu = measured(), RULES.measure.gpus[0]
     with pytest.raises(UsageError, match="no samples of a head"):
-        offer(new.model_copy(update={"cases": (), "processes": ()}), gpu, None, RULES, None, Before())
+        offer(new.model_copy(update={"cases": (), "processes": ()}), gpu, RULES, None, Before())
     for path in ("../x.json", "/etc/passwd"):
         with pytest.raises(UsageError, match="inside the repository"):
-            offer(new, RunnerGpu(label="l4", target="8.9", baseline=path), None, RULES, None, Before())
+            offer(new, RunnerGpu(label="l4", target="8.9", baseline=path), RULES, None, Before())
 
 
 def scaled(found: RunRecord, scale: float = 1.0, day: str = "2026-11-20", driver: str = "") -> RunRecord:
