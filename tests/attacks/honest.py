@@ -28,7 +28,7 @@ from kernelgate.bench.record import (
     Work,
 )
 from kernelgate.ci.document import render
-from kernelgate.ci.github.assemble import ExpectedByLabel, Task, Trusted, assemble
+from kernelgate.ci.github.assemble import Task, Trusted, assemble
 from kernelgate.ci.github.fetch import RunInfo, fetch
 from kernelgate.ci.github.publish import post
 from kernelgate.ci.github.untrusted_artifact import RefusedError, checked_record
@@ -139,7 +139,7 @@ class PullRequestRuns:
 
     desk: Desk
     folder: Path
-    plan: ExpectedByLabel = field(default_factory=lambda: {"l4": PLAN})
+    plan: Mapping[str, Expected] = field(default_factory=lambda: {"l4": PLAN})
 
     def __post_init__(self) -> None:
         files = [{"filename": "csrc/k.cu", "patch": "@@ -1 +1 @@\n-a\n+b"}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.record import Expected, RunRecord, timed_cases
 from kernelgate.ci.document.render import comment
-from kernelgate.ci.github.assemble import ExpectedByLabel, Posting, Trusted, assemble, blame
+from kernelgate.ci.github.assemble import Posting, Trusted, assemble, blame
 from kernelgate.ci.github.fetch import Job, RunInfo, SeenPull
 from kernelgate.ci.judge.completeness import MEANT
 from kernelgate.ci.judge.gate import BlockCode, Fault, Label
@@ -25,7 +26,11 @@ PLAN = Expected(label="l4", target="8.9", cases=WHOLE.cases, checks=("fuzz",), p
 
 
 def posting(
-    tmp_path: Path, made: RunRecord, plan: ExpectedByLabel, event: str = "pull_request", pull: SeenPull | None = None
+    tmp_path: Path,
+    made: RunRecord,
+    plan: Mapping[str, Expected],
+    event: str = "pull_request",
+    pull: SeenPull | None = None,
 ) -> Posting:
     run = record.Run(repository="o/r", head_sha=HEAD_SHA, base_sha=BASE_SHA, run_id=1, run_attempt=1, event=event)
     info = RunInfo(run=run, run_url="https://github.com/o/r/actions/runs/1", conclusion="success", pull=pull)
