@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from github.File import File
 from github.PullRequest import PullRequest
@@ -171,42 +171,27 @@ def fetch(
     checks. Raises GitHubError where the API cannot be used.
     """
     run = patiently("run", lambda: read_run(bot, run_id), bot)
+    of_group = asked is None and run.event == GROUP
     pull, why_none, shared = None, None, False
-    if asked is None and run.event != GROUP:
+    if asked is None and not of_group:
         pull, why_none, shared = patiently("pull request", lambda: find_pull(bot, run), bot)
     into.mkdir(parents=True, exist_ok=True)
+    fork = run.head_repository is None or run.head_repository.full_name != bot.repository.full_name
+    told: dict[str, Any] = {
+        "fork": fork,
+        "told": (run.id, run.run_attempt),
+        "no_pull_request": why_none,
+        "shared_head": shared,
+    }
     if asked is None and _is_under_way(run):
         # It was only requested, or waits to be approved.
         known = _identity(bot, run, Run(head_sha=run.head_sha, pull_request=pull.number if pull else None))
-        info = RunInfo(run=known, run_url=run.html_url, conclusion=run.conclusion, under_way=True, begun=True)
-    else:
-        info = _ended(bot, run, pull, into, asked, acceptances, pairs)
-    fork = run.head_repository is None or run.head_repository.full_name != bot.repository.full_name
-    more = {"fork": fork, "told": (run.id, run.run_attempt), "no_pull_request": why_none, "shared_head": shared}
-    info = info.model_copy(update=more)
-    write_run_info(info, into)
-    return info
-
-
-def _identity(bot: Bot, run: WorkflowRun, known: Run, **more: str) -> Run:
-    ours = {"run_id": run.id, "run_attempt": run.run_attempt, "repository": bot.repository.full_name}
-    return known.model_copy(update=ours | more)
-
-
-def _ended(
-    bot: Bot,
-    run: WorkflowRun,
-    pull: PullRequest | None,
-    into: Path,
-    asked: Run | None,
-    acceptances: bool,
-    pairs: Sequence[ComparedPair],
-) -> RunInfo:
-    """What is known of a run that ended; what it left behind goes into the folder."""
+        info = RunInfo(run=known, run_url=run.html_url, conclusion=run.conclusion, under_way=True, begun=True, **told)
+        write_run_info(info, into)
+        return info
     run, jobs = _jobs(bot, run)
     wanted = asked or Run(head_sha=run.head_sha)
     number, seen, changes_judges = wanted.pull_request, None, False
-    of_group = asked is None and run.event == GROUP
     if of_group:
         wanted, seen, changes_judges = _of_group(bot, run)
     untitled = (_NO_TITLE,) if of_group and wanted.base_sha is None else ()
@@ -218,11 +203,6 @@ def _ended(
             run, jobs = _jobs(bot, other)
     if number is not None and seen is None:
         seen = patiently("changes", lambda: _seen(bot.repository.get_pull(number)), bot)
-    accepted: tuple[KeptAcceptance, ...] = ()
-    # Only a label says that there may be something: a report has few calls to spare.
-    looked_up = acceptances and seen is not None and Label.ACCEPTED in seen.labels
-    if looked_up and wanted.pull_request is not None:
-        accepted = check_run.standing(bot, wanted.pull_request, wanted.head_sha or "")
     # A run that a command started is the default branch's, whatever the pull request changes.
     by_pull = pull is not None and run.event.startswith("pull_request")
     changes_judges |= by_pull and (seen is None or seen.touches(JUDGES))
@@ -233,9 +213,14 @@ def _ended(
     if asked is None and run.conclusion == "cancelled":
         # A newer run of the same commit may have ended it, such as for another base.
         under_way |= any(_speaking(bot, {number for number in _siblings(bot, run) if number > run.id}))
-    if looked_up and of_group:
-        accepted = _accepted_before(bot, run, wanted.base_sha or "", into)
-    return RunInfo(
+    accepted: tuple[KeptAcceptance, ...] = ()
+    # Only a label says that there may be something: a report has few calls to spare.
+    if acceptances and seen is not None and Label.ACCEPTED in seen.labels:
+        if of_group:
+            accepted = _accepted_before(bot, run, wanted.base_sha or "", into)
+        elif wanted.pull_request is not None:
+            accepted = check_run.standing(bot, wanted.pull_request, wanted.head_sha or "")
+    info = RunInfo(
         run=known,
         run_url=run.html_url,
         pull=seen,
@@ -248,7 +233,15 @@ def _ended(
         planned=any(job.is_of("plan") and job.conclusion == "success" for job in jobs),
         under_way=under_way,
         accepted=accepted,
+        **told,
     )
+    write_run_info(info, into)
+    return info
+
+
+def _identity(bot: Bot, run: WorkflowRun, known: Run, **more: str) -> Run:
+    ours = {"run_id": run.id, "run_attempt": run.run_attempt, "repository": bot.repository.full_name}
+    return known.model_copy(update=ours | more)
 
 
 # The pull request ----------------------------------------------------------------------------------------------------

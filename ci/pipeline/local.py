@@ -16,7 +16,6 @@ from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core import errors, files
 from kernelgate.bench.core.errors import CannotCompileError, CardError, CompileError, KernelgateError, NoKernelError
 from kernelgate.bench.explain import nsight
-from kernelgate.bench.explain.nsight import Profiler
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import Cards, ChosenCase
 from kernelgate.bench.kernel.commit import Compared, HowToBuild
@@ -301,63 +300,49 @@ def measured(
             first = chosen[0].card
             tools = stack.enter_context(sanitize.started(first, sides[first.name].head, rules.policy.sanitizer.tools))
         stack.enter_context(lock.device(machine.device.uuid))  # through all phases
-        timed = _checked_and_timed(touched, chosen, begun, workers, path, rules, tools, profiler)
-        return nsight.with_profiles(timed, sides, profiler) if timed.processes else timed
-
-
-def _checked_and_timed(
-    touched: Sequence[Compared],
-    chosen: Sequence[ChosenCase],
-    begun: RunRecord,
-    workers: WorkerPool,
-    path: Path,
-    rules: MeasuringRules,
-    tools: Mapping[str, WarmProcesses],
-    profiler: Profiler | None,
-) -> RunRecord:
-    machine = begun.environment
-    say(f"2/3 fuzz, on {machine.device.name}")
-    seed = verbs.new_seed()
-    begun = checked(touched, chosen, begun, workers, rules, tools, seed)
-    if begun.fuzz is not None and begun.fuzz.status == "failed":
-        say("wrong results: speed is not measured")
-        return begun
-    if broken := {one.card: one.reason for one in begun.checks if (one.unjudged or 0) > len(one.results)}:
-        chosen = [one for one in chosen if one.card.name not in broken]
+        say(f"2/3 fuzz, on {machine.device.name}")
+        seed = verbs.new_seed()
+        begun = checked(touched, chosen, begun, workers, rules, tools, seed)
+        if begun.fuzz is not None and begun.fuzz.status == "failed":
+            say("wrong results: speed is not measured")
+            return begun
+        if broken := {one.card: one.reason for one in begun.checks if (one.unjudged or 0) > len(one.results)}:
+            chosen = [one for one in chosen if one.card.name not in broken]
+            if not chosen:
+                card, why = next(iter(broken.items()))
+                raise KernelgateError(f"no kernel is judged: {card}: {why}")
+        if not chosen and begun.cases:
+            say("the machine code of every case is the same on both sides: speed is not measured")
+            return begun
         if not chosen:
-            card, why = next(iter(broken.items()))
-            raise KernelgateError(f"no kernel is judged: {card}: {why}")
-    if not chosen and begun.cases:
-        say("the machine code of every case is the same on both sides: speed is not measured")
-        return begun
-    if not chosen:
-        cpu = environment.kind(machine) == "cpu"
-        targets = sorted({target for one in touched for target in one.sides.head.manifest.targets})
-        compiled = f"compiled for {', '.join(targets)}, and not run: " if targets else "not run: "
-        text = f"{compiled}no card has cases for {'a machine without a GPU' if cpu else 'a GPU'}"
-        say(text)
-        return begun.model_copy(update={"notes": (*begun.notes, record.Note(code=NO_CASES, text=text))})
-    say("3/3 bench")
-    fuzzed = begun.fuzz is not None and (begun.fuzz.status != "skipped" or bool(begun.fuzz.asked))
-    possible = {"witness": rules.witness, "fuzz": fuzzed, "sanitizer": environment.kind(machine) == "cuda"}
-    checks = tuple(kind for kind in rules.policy.checks if possible.get(kind))
-    # What the head's own card asks for is no plan that it could be held to.
-    own = {one.card.name for one in touched if one.source == "head"}
-    if planned := [one for one in chosen if one.card.name not in own]:
-        expected = cards.expected(planned, rules.policy.processes.minimum, checks=checks)
-        whole = expected.model_copy(update={"cases": (*expected.cases, *begun.cases)})
-        begun = begun.model_copy(update={"expected": whole})
-    how = process.Measuring(seed, **rules.policy.timing.model_dump())
-    parts, most = verbs.card_plans(touched, chosen), rules.policy.processes.limit
-    plan = paired.PairedPlan(parts, machine, how, most, witness=rules.witness)
+            cpu = environment.kind(machine) == "cpu"
+            archs = sorted({target for one in touched for target in one.sides.head.manifest.targets})
+            compiled = f"compiled for {', '.join(archs)}, and not run: " if archs else "not run: "
+            text = f"{compiled}no card has cases for {'a machine without a GPU' if cpu else 'a GPU'}"
+            say(text)
+            return begun.model_copy(update={"notes": (*begun.notes, record.Note(code=NO_CASES, text=text))})
+        say("3/3 bench")
+        fuzzed = begun.fuzz is not None and (begun.fuzz.status != "skipped" or bool(begun.fuzz.asked))
+        possible = {"witness": rules.witness, "fuzz": fuzzed, "sanitizer": environment.kind(machine) == "cuda"}
+        checks = tuple(kind for kind in rules.policy.checks if possible.get(kind))
+        # What the head's own card asks for is no plan that it could be held to.
+        own = {one.card.name for one in touched if one.source == "head"}
+        if planned := [one for one in chosen if one.card.name not in own]:
+            expected = cards.expected(planned, rules.policy.processes.minimum, checks=checks)
+            whole = expected.model_copy(update={"cases": (*expected.cases, *begun.cases)})
+            begun = begun.model_copy(update={"expected": whole})
+        how = process.Measuring(seed, **rules.policy.timing.model_dump())
+        parts, most = verbs.card_plans(touched, chosen), rules.policy.processes.limit
+        plan = paired.PairedPlan(parts, machine, how, most, witness=rules.witness)
 
-    def open_cases(record: RunRecord) -> frozenset[CaseKey]:
-        return undecided(record, rules.policy, rules.past(record))
+        def open_cases(record: RunRecord) -> frozenset[CaseKey]:
+            return undecided(record, rules.policy, rules.past(record))
 
-    timed = paired.run(plan, begun, path, open_cases, workers=workers)
-    if profiler is not None:
-        nsight.load(profiler)
-    return verbs.with_accuracy(timed, touched, chosen, seed, workers)
+        timed = paired.run(plan, begun, path, open_cases, workers=workers)
+        if profiler is not None:
+            nsight.load(profiler)
+        timed = verbs.with_accuracy(timed, touched, chosen, seed, workers)
+        return nsight.with_profiles(timed, sides, profiler) if timed.processes else timed
 
 
 def checked(
