@@ -70,10 +70,9 @@ def of_error(error: BaseException) -> tuple[int, str]:
     if isinstance(error, ModuleNotFoundError) and (extra := EXTRAS.get((error.name or "").partition(".")[0])):
         needed = f"{error.name} is needed, which is not installed: pip install 'kernelgate[{extra}]'"
         return KernelgateError.exit_code, f"kernelgate: {needed}"
-    if isinstance(error, MemoryError):
-        return KernelgateError.exit_code, f"kernelgate: {LACKING[errno.ENOMEM]}"
-    if isinstance(error, OSError) and error.errno in LACKING:
-        return KernelgateError.exit_code, f"kernelgate: {LACKING[error.errno]}"
+    lacked = errno.ENOMEM if isinstance(error, MemoryError) else getattr(error, "errno", None)
+    if lacked in LACKING:
+        return KernelgateError.exit_code, f"kernelgate: {LACKING[lacked]}"
     if isinstance(error, OverflowError) and "timestamp" in str(error):
         return KernelgateError.exit_code, "kernelgate: this machine's clock is centuries from now: set it"
     # click catches a closed pipe itself, and then exits with 1.

@@ -184,7 +184,7 @@ def bench(
         needed[accuracy.WORKER] = 1
     with ExitStack() as stack:
         workers = stack.enter_context(worker_pool())
-        if not sides.head_library and not sides.base_library:  # they load torch while libraries are compiled
+        if not sides.head[1] and not sides.base[1]:  # they load torch while libraries are compiled
             workers.prepare(needed)
         built = sides.built()
         if pinned_library:

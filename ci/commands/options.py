@@ -25,6 +25,7 @@ from kernelgate.ci.policy.policy import Policy
 if TYPE_CHECKING:
     from kernelgate.bench.build.library import Sides
     from kernelgate.bench.kernel.cards import Cards
+    from kernelgate.bench.measure.run import Named
 
 
 class OutputPath(click.Path):
@@ -203,18 +204,15 @@ class GrowingRecord:
 class AskedSides:
     """What options say of base and head; None leaves it to kernelgate."""
 
-    base: str | None
-    base_library: Path | None
-    head: str | None
-    head_library: Path | None
+    base: Named
+    head: Named
     alone: bool = False
     cards: Path | None = None
 
     def built(self) -> dict[str, Sides]:
         from kernelgate.bench.measure import run as measuring
 
-        base, head = (self.base, self.base_library), (self.head, self.head_library)
-        return measuring.sides(Path.cwd(), base, head, self.alone, self.cards)
+        return measuring.sides(Path.cwd(), self.base, self.head, self.alone, self.cards)
 
     def judging(self) -> Cards:
         from kernelgate.bench.kernel import cards
@@ -236,9 +234,9 @@ def both_sides(command: Command) -> Command:
     @click.option("--head-library", type=PATH, help="This compiled library is the head.")
     @from_cards
     @wraps(command)
-    def of_sides(alone: bool = False, **more: Any) -> Any:
-        named = {name: more.pop(name) for name in ("base", "base_library", "head", "head_library")}
-        return command(sides=AskedSides(**named, alone=alone, cards=more.pop("from_cards")), **more)
+    def of_sides(from_cards: Path | None, alone: bool = False, **more: Any) -> Any:
+        base, head = ((more.pop(side), more.pop(f"{side}_library")) for side in ("base", "head"))
+        return command(sides=AskedSides(base, head, alone, from_cards), **more)
 
     return of_sides
 

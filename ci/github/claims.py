@@ -244,15 +244,10 @@ def _vocabularies(record: RunRecord) -> Iterator[Vocabulary]:
 
 def _meant(text: str, cards: Sequence[Vocabulary]) -> Sequence[Vocabulary]:
     """The cards that a claim names by what they are called; all where it names none."""
-    titles = sorted({(title, one.card) for one in cards for title in one.titles}, key=lambda one: -len(one[0]))
-    prose, meant = text.casefold(), set()
-    for title, card in titles:
-        # The longest first, and each once: "norm" is no part of "rms norm".
-        pattern = rf"(?<!\w){re.escape(title)}(?!\w)"
-        if re.search(pattern, prose):
-            prose = re.sub(pattern, " ", prose)
-            meant.add(card)
-    return [one for one in cards if one.card in meant] or cards
+    # The longest first: "norm" is no part of "rms norm".
+    titles = sorted({title for one in cards for title in one.titles}, key=lambda title: (-len(title), title))
+    found = re.findall(rf"(?<!\w)(?:{'|'.join(map(re.escape, titles))})(?!\w)", text.casefold())
+    return [one for one in cards if one.titles.intersection(found)] or cards
 
 
 def _bare_switches(text: str, cards: Sequence[Vocabulary], params: Mapping[str, str]) -> dict[str, str]:

@@ -71,7 +71,7 @@ def _narrowed(found: Sequence[CaseChanges]) -> Iterator[tuple[CaseChanges, Chang
     """What made these cases slower, for certain, and where it lies by now."""
     for case, change in ((one, change) for one in found for change in one.changes):
         if change.change_pct > 0 and change.is_certain and not case.may_become_drift(change):
-            yield case, change, nights.narrowed(change, case.measured, case.known, case.in_vain)
+            yield case, change, nights.narrowed(change, case)
 
 
 def _since(change: Change, later: Sequence[Change]) -> tuple[Literal["slower", "fixed", "accepted"], str]:

@@ -70,7 +70,6 @@ def clear(connection: sa.Connection) -> None:
 
 
 def unplaced(connection: sa.Connection) -> bool:
-    """Whether the index has commits whose place in the history is not known."""
     return connection.execute(sa.select(COMMIT.c.id).where(COMMIT.c.place.is_(None)).limit(1)).first() is not None
 
 

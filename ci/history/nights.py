@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from statistics import median
@@ -371,15 +371,10 @@ class Bracket:
     """No single commit made most of it."""
 
 
-def narrowed(
-    change: Change,
-    measured: Sequence[PairMeasured],
-    known: KnownSpread | None = None,
-    in_vain: Collection[tuple[int, int]] = (),
-) -> Bracket:
-    """What all comparisons of the case tell of where the change was made. `in_vain`: pairs that cannot be compared."""
+def narrowed(change: Change, case: CaseChanges) -> Bracket:
+    """What all comparisons of the case tell of where the change was made."""
     first, last = change.previous_place, change.place
-    inside = [one for one in measured if first <= one.base_place < one.head_place <= last]
+    inside = [one for one in case.measured if first <= one.base_place < one.head_place <= last]
     if change.kind == "drift" or last - first <= 1 or not inside:
         return Bracket(first, last, gradual=change.kind == "drift")
     reads = tuple(
@@ -387,13 +382,13 @@ def narrowed(
         for one in inside
         for value in one.effects
     )
-    spread_pct = known.spread_pct if known else 100 * median(one.spread for one in inside)
+    spread_pct = case.known.spread_pct if case.known else 100 * median(one.spread for one in inside)
     found = posterior.of(Search(last - first, reads, spread_pct=max(spread_pct, prior.CHANGE_PCT)))
     if found.several >= CHANCE:
         return Bracket(first, last, gradual=True)
     # A commit that only stands in pairs that cannot be compared is stepped over: it is told with the one after it.
     pairs = {(one.base_place, one.head_place) for one in inside}
-    out = {place for pair in in_vain for place in pair} - {place for pair in pairs for place in pair}
+    out = {place for pair in case.in_vain for place in pair} - {place for pair in pairs for place in pair}
     ends = [at for at in range(first + 1, last + 1) if at not in out]
     before = [first, *ends]
     sums = np.cumsum(found.culprit)[np.array(ends) - first] / max(1 - found.several, 1e-300)
@@ -401,10 +396,10 @@ def narrowed(
     best = int(np.argmax(chances))
     if chances[best] >= CHANCE:
         pair = before[best], ends[best]
-        return Bracket(*pair, () if pair in {*pairs, *in_vain} else (pair,))
+        return Bracket(*pair, () if pair in pairs | case.in_vain else (pair,))
     if len(inside) >= MOST_COMPARISONS:
         return Bracket(first, last, gradual=True)
     low, high = (int(np.searchsorted(sums[:-1], share)) for share in ((1 - CHANCE) / 2, (1 + CHANCE) / 2))
     splits = sorted(range(len(ends) - 1), key=lambda at: abs(sums[at] - sums[-1] / 2))
-    left = tuple(pair for pair in ((first, ends[at]) for at in splits) if pair not in in_vain)
+    left = tuple(pair for pair in ((first, ends[at]) for at in splits) if pair not in case.in_vain)
     return Bracket(before[low], ends[high], left)
