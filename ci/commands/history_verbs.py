@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -21,7 +22,7 @@ from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.history import culprits, database, facts, index, keep, nights, retention
 from kernelgate.ci.history import series as measured
-from kernelgate.ci.history.database import BrokenIndexError, Database
+from kernelgate.ci.history.database import BrokenIndexError, Database, HistoryIndexError
 from kernelgate.ci.history.entry import KeptSession, SeriesEvent
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.series import Wanted
@@ -153,8 +154,9 @@ def rebuild(places: Places, if_needed: bool) -> Answered:
 
     Exit codes: 0 done, 3 something in the store is damaged and was left out, which is named.
     """
-    if if_needed and database.is_there(places.index):
-        return Answered("", "")
+    if if_needed:
+        with suppress(HistoryIndexError), database.opened(places.index, make=False):
+            return Answered("", "")
     lost = Said()
     try:
         archive = _archive(places, partial(database.at, renew=True))

@@ -327,7 +327,10 @@ def _with_measured(described: Description, results: Sequence[GpuReport], info: R
             open_ |= dict.fromkeys(completeness.SUPPLIES, _LOST)
         elif "benchmark" in held and not any(each.metrics for each in one.record.profile):
             open_ = {"evidence": _NO_PROFILE, **open_}
-    return described.filled_by(supplied).left_open_by(open_)
+    rest = described.filled_by(supplied)
+    whys = ((one, open_.get(one.part.key, "")) for one in rest.missing)
+    missing = (replace(one, blocks=one.blocks and not why, unmeasured=why) for one, why in whys)
+    return replace(rest, missing=tuple(missing))
 
 
 _LOST = "nothing was measured, which is not its author's fault; measured again, it is filled in"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -74,11 +74,6 @@ class Description:
         taken = [one for one in self.missing if one.part.key in supplied]
         rest = tuple(one for one in self.missing if one not in taken)
         return replace(self, missing=rest, filled=tuple(one.part.key for one in taken))
-
-    def left_open_by(self, runners: Mapping[str, str]) -> Description:
-        """What runners did not supply blocks nobody. `runners`: why, by the part's key."""
-        whys = [(one, runners.get(one.part.key, "")) for one in self.missing]
-        return replace(self, missing=tuple(replace(one, blocks=one.blocks and not w, unmeasured=w) for one, w in whys))
 
 
 NO_DESCRIPTION = Description((), (), ())

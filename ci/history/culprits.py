@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final, Literal
 
 import sqlalchemy as sa
@@ -20,7 +20,7 @@ from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.history import entry, facts, nights, store
 from kernelgate.ci.history.changes import NIGHTS
 from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, POINT, RECORD, SERIES
-from kernelgate.ci.history.entry import Entry
+from kernelgate.ci.history.entry import Entry, moment
 from kernelgate.ci.history.facts import CaseName, Change, KnownCulprits, NightPlan
 from kernelgate.ci.history.levels import SMALLEST_PCT
 from kernelgate.ci.history.nights import CONFIRM_P, Bracket, CaseChanges
@@ -203,8 +203,13 @@ def plan(
         *_suspected(connection, found, set(shas.values()), policy),
         *_next_steps(connection, found, shas, policy),
     ]
-    gpus = {one.series.gpu for one in wanted}
-    spent = {gpu: _spent(connection, gpu, now - NIGHT) for gpu in gpus} if now else None
+    spent = {}
+    if now is not None:
+        begin = moment((now - NIGHT).isoformat())
+        compared = RECORD.c.event == "schedule", RECORD.c.base_sha.is_not(None)
+        asked = sa.select(RECORD.c.gpu, sa.func.sum(COST.c.gpu_seconds)).join(RECORD, RECORD.c.id == COST.c.record_id)
+        rows = connection.execute(asked.where(RECORD.c.made >= begin, *compared).group_by(RECORD.c.gpu))
+        spent = {gpu: float(seconds) for gpu, seconds in rows}
     return planned(wanted, policy, spent)
 
 
@@ -253,14 +258,6 @@ def _process_seconds(connection: sa.Connection, case: CaseName) -> float:
     counts = sa.select(sa.func.count(POINT.c.series_id.distinct()), sa.func.max(POINT.c.processes))
     cases, processes = connection.execute(counts.where(POINT.c.record_id == last)).one()
     return float(spent) / (cases * processes) if spent else PROCESS_SECONDS
-
-
-def _spent(connection: sa.Connection, gpu: str, since: datetime) -> float:
-    """GPU-seconds of this night's comparisons on this kind of GPU."""
-    begin = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    compared = RECORD.c.event == "schedule", RECORD.c.base_sha.is_not(None)
-    asked = sa.select(sa.func.sum(COST.c.gpu_seconds)).join(RECORD, RECORD.c.id == COST.c.record_id)
-    return float(connection.execute(asked.where(RECORD.c.gpu == gpu, RECORD.c.made >= begin, *compared)).scalar() or 0)
 
 
 def plan_text(plan: NightPlan, policy: Policy) -> str:

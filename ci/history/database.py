@@ -193,12 +193,6 @@ def replaced(where: str | Path) -> Database:
     return found
 
 
-def is_there(where: str | Path) -> bool:
-    with suppress(HistoryIndexError), opened(where, make=False):
-        return True
-    return False
-
-
 @contextmanager
 def opened(where: str | Path, make: bool = True) -> Iterator[Database]:
     """As `at`, until the block ends."""

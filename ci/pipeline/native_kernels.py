@@ -28,7 +28,7 @@ SCHEMA = re.compile(r"([\w:.]+)\((.*)\)\s*->\s*(.*)", re.DOTALL)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|(\"(?:[^\"\\\n]|\\.)*\")", re.DOTALL)
 CLASSIC = re.compile(r"#\s*include\s*[<\"](?:torch/(?:all|extension|library|script|torch|types)\.h|ATen/|c10/)")
 OUTPUT_NAME = re.compile(r"out(?:put)?s?(?:_.*)?|o|c|C|dst|result|.*_out")
-NUMBER = re.compile(r"(-?\d[\d.]*(?:[eE][+-]?\d+)?)[fFlLuU]*")
+CONSTANT = re.compile(r"(-?\d[\d.]*(?:[eE][+-]?\d+)?)[fFlLuU]*|(true|false)")
 ON_CPU = re.compile(r"TORCH_LIBRARY_IMPL\(\s*\w+\s*,\s*CPU\b")
 KERNEL = re.compile(r"\b__global__\b[^;{]*\{")
 DTYPES = (
@@ -164,15 +164,9 @@ def _cpp_argument(text: str) -> Argument:
     elif "Tensor" in declared:
         kind = "tensors" if "vector" in declared or "List" in declared else "tensor"
     written = kind == "tensor" and "const" not in declared and bool(OUTPUT_NAME.fullmatch(name))
-    return Argument(name, kind, _python(default.strip()), written)
-
-
-def _python(default: str) -> str | None:
-    """A default of C++ as Python writes it, for what binds a function leaves it out. None where it is no constant."""
-    if default in ("true", "false"):
-        return default.title()
-    number = NUMBER.fullmatch(default)
-    return number and number[1]
+    # As Python writes it, where it is a constant: what binds a function leaves the default out.
+    constant = CONSTANT.fullmatch(default.strip())
+    return Argument(name, kind, (constant[1] or constant[2].title()) if constant else None, written)
 
 
 def split(text: str) -> list[str]:
