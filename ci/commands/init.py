@@ -26,15 +26,8 @@ MOST_SKIPPED = 10
 
 
 @dataclass(frozen=True)
-class FoundAnswer:
-    name: str
-    how: str
-    place: str
-
-
-@dataclass(frozen=True)
 class InitAnswer:
-    kernels: tuple[FoundAnswer, ...]
+    kernels: tuple[FoundKernel, ...]
     skipped: tuple[str, ...]
     written: tuple[str, ...]
     left: tuple[str, ...]
@@ -70,7 +63,7 @@ def init(names: tuple[str, ...], check: bool, tool: str) -> Answered:
     made = {} if check else init_files.missing(repo, wanted)
     cards = {name: made.get(name) or repo.read(name) for name in wanted if name.startswith(CARDS)}
     told = InitAnswer(
-        kernels=tuple(FoundAnswer(one.name, one.how, one.place) for one in kernels),
+        kernels=tuple(kernels),
         skipped=tuple(f"{one.place}: {one.text}" for one in every if isinstance(one, Skipped)),
         written=tuple(made),
         left=tuple(init_files.open_points(cards)),

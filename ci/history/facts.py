@@ -249,13 +249,10 @@ class Culprit(Model):
         return sorted(self.cases, key=lambda case: -case.change_pct)
 
 
-class CommitSearch(Model):
+@dataclass(frozen=True)
+class CommitSearch(CaseName):
     """A confirmed change that lies somewhere among several commits: after `good`, and not after `bad`."""
 
-    repository: str
-    gpu: str
-    card: str
-    case: str
     good: str
     bad: str
     pairs: tuple[tuple[int, int], ...] = ()
