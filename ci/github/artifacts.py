@@ -107,9 +107,9 @@ def take_in(
         refused.append(f"artifacts beyond {MAX_LISTED} are refused: a run has no use for so many")
     for label, alike in _records(listed, gpus, refused):
         contents, broken = [], []
+        wanted = known.model_copy(update=of_pairs.get(label, {"gpu": label}))
         for one in alike:
             try:
-                wanted = known.model_copy(update=of_pairs.get(label, {"gpu": label}))
                 contents.append(_content(bot, one, wanted))
             except RefusedError as error:
                 broken.append(str(error))
@@ -125,8 +125,8 @@ def take_in(
             )
             if alone and label in of_pairs:
                 # As where one commit does not compile: the history then compares the two no more.
-                made = {"created_at": datetime.now(UTC).isoformat(timespec="seconds")}
-                measured = RunRecord(run=known.model_copy(update=of_pairs[label] | made))
+                made = datetime.now(UTC).isoformat(timespec="seconds")
+                measured = RunRecord(run=wanted.model_copy(update={"created_at": made}))
             if measured:
                 record.write(measured, into / f"{label}.run.json")
             if note:

@@ -139,8 +139,7 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
 
 
 def begin_check(bot: Bot, stamp: Stamp, details_url: str, awaited: tuple[str, str]) -> Posted:
-    """From now on the commit has a check run that waits for this run's verdict, which no merge passes. `awaited`: title
-    and summary."""
+    """From now on the commit has a check run that waits for this run's verdict. `awaited`: title and summary."""
     output: dict[str, Any] = dict(zip(("title", "summary"), awaited, strict=True))
 
     def step() -> Posted | None:

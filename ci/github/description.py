@@ -105,8 +105,7 @@ _UNDERLINE = re.compile(r"^ {0,3}(?:=+|-{2,})\s*$")
 
 
 def split(body: str) -> dict[Part, str]:
-    """The text under each section's heading, without comments and what the bot wrote. A section that stands twice is
-    joined."""
+    """The text under each section's heading, of all that have it, without comments and what the bot wrote."""
     text = _COMMENT.sub("", without(body).replace("\r\n", "\n").replace("\r", "\n"))
     found: dict[Part, list[str]] = {}
     current: list[str] = []

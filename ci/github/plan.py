@@ -15,7 +15,7 @@ from kernelgate.bench.record import Run
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import client
-from kernelgate.ci.github.actions import Event, EventGroup, EventPull, Step
+from kernelgate.ci.github.actions import Event, EventPull, Step
 from kernelgate.ci.github.client import Bot, patiently
 from kernelgate.ci.policy.policy import Measure, RunnerGpu
 
@@ -59,8 +59,11 @@ def plan(step: Step, bot: Bot, rules: Measure) -> Plan:
     event = step.event()
     if event.pull_request is not None:
         return _of_pull_request(bot, rules, event, event.pull_request)
-    if event.merge_group is not None:
-        return _of_group(bot, rules, event.merge_group)
+    if (group := event.merge_group) is not None:
+        # As a pull request is planned. What stands before it in the queue belongs to its base.
+        names = client.names_of(client.compared(bot, group.base_sha, group.head_sha)[1])
+        why_not = skipped(names, queued_labels(bot, group.head_ref), rules)
+        return _unless(why_not, "group", rules, Run(base_sha=group.base_sha, head_sha=group.head_sha))
     given = {key: str(value) for key, value in (event.inputs or {}).items() if value}
     if {"ref", "pull-request", "case", "set"} & given.keys():
         return _of_dispatch(bot, rules, given)
@@ -168,13 +171,6 @@ def queued_pull(ref: str) -> int | None:
 def queued_labels(bot: Bot, ref: str) -> tuple[str, ...]:
     number = queued_pull(ref)
     return tuple(label.name for label in client.read_pull(bot, number).labels) if number else ()
-
-
-def _of_group(bot: Bot, rules: Measure, group: EventGroup) -> Plan:
-    """As a pull request is planned. What stands before it in the queue belongs to its base."""
-    names = client.names_of(client.compared(bot, group.base_sha, group.head_sha)[1])
-    why_not = skipped(names, queued_labels(bot, group.head_ref), rules)
-    return _unless(why_not, "group", rules, Run(base_sha=group.base_sha, head_sha=group.head_sha))
 
 
 def _of_dispatch(bot: Bot, rules: Measure, given: Mapping[str, str]) -> Plan:

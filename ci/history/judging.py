@@ -109,8 +109,7 @@ def _judged(
 
 
 def _pinned(used: Sequence[TimedProcess], sides: Sequence[str], head: str | None) -> Iterator[ComparisonEntry]:
-    """Of the head and each commit that ran beside it, with right results: the median ratio of a process's rounds, over
-    the processes."""
+    """Of the head and each commit that ran beside it with right results: over processes, the median ratio of rounds."""
     for side in (one for one in sides if one.startswith(PINNED)):
         right = (one for one in used if not ((calls := one.timing.calls.get(side)) and calls.failed))
         both = [one.samples_us for one in right if one.samples_us.get(side) and one.samples_us.get("head")]

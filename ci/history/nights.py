@@ -252,8 +252,7 @@ LONGER = 4
 """A comparison over so many times as many commits says nothing of a change."""
 
 CONFIRM_P: Final = 1e-4
-"""People are told of a change once a comparison of both commits shows one in the same direction that chance makes this
-rarely."""
+"""People are told of a change that a comparison of both commits shows, too, where chance makes it this rarely."""
 LOOKS: Final = 3
 """A comparison that decides nothing, or cannot be made, is repeated, until there were so many."""
 

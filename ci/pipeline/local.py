@@ -246,8 +246,7 @@ def affected(repo: Path, base: str, head: str | None, from_cards: Path | None) -
 def _judged(
     asked: Compare, repo: Path, base: str, sides: Mapping[str, Sides]
 ) -> Iterator[tuple[tuple[Compared, ...], tuple[str, ...]]]:
-    """Every card's libraries with the card that judges: of the folder that was named, else the base's, all of whose
-    names are given, too."""
+    """Every card's libraries with the card that judges: of the named folder, else the base's, with all of its names."""
     if asked.cards:
         yield commit.judged(cards.read(asked.cards), sides), ()
         return

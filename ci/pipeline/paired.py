@@ -85,7 +85,9 @@ def paired(
     step = max(location.log_step(np.exp(side)) for side in sides)
     [found] = location.changes([sides[0]], [sides[1]], True, step)
     reach = stats.normal_half_width(stats.INTERVAL_LEVEL) * math.sqrt(found.variance)
-    calls = timing.calls.get("head")
+    calls, rules = timing.calls.get("head"), Policy()
+    if len(together.processes) < rules.processes.minimum:  # as if one were enough to say what it tells
+        rules = rules.model_copy(update={"processes": rules.processes.model_copy(update={"minimum": 1})})
     return Paired(
         base_us=float(np.median(timing.samples_us["base"])),
         head_us=float(np.median(timing.samples_us["head"])),
@@ -93,16 +95,8 @@ def paired(
         interval_pct=(as_percent(found.value - reach), as_percent(found.value + reach)),
         wrong_calls=calls.failed if calls else 0,
         record=together,
-        verdict=judge(together, _alone(len(together.processes)), name=str(path or name)),
+        verdict=judge(together, rules, name=str(path or name)),
     )
-
-
-def _alone(processes: int) -> Policy:
-    """The built-in policy; where there is one process, as if that were enough to say what it tells."""
-    rules = Policy()
-    if processes >= rules.processes.minimum:
-        return rules
-    return rules.model_copy(update={"processes": rules.processes.model_copy(update={"minimum": 1})})
 
 
 def _added(before: RunRecord, made: RunRecord, name: str) -> RunRecord:

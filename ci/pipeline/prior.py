@@ -72,8 +72,7 @@ def lacks(error: ModuleNotFoundError) -> str:
 
 
 def nights(say: Callable[[str], None]) -> Callable[[RunRecord], NightsByCase]:
-    """Asks the index, where there is one that is a file; each case with its page, where the dashboard's address is
-    known."""
+    """Asks an index that is a file; each case has its page, where the dashboard's address is known."""
     where, site = os.environ.get(DATABASE), os.environ.get(SITE, "").rstrip("/")
     if not where or "://" in where or not Path(where).exists():
         return no_nights

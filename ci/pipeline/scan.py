@@ -254,8 +254,7 @@ def _time(survey: Survey, places: Sequence[int], number: int) -> None:
 
 
 def halving(places: Sequence[int]) -> Iterator[int]:
-    """Both ends, the last first, then what lies in the middle of the largest gaps: wherever it stops, what was taken is
-    spread evenly."""
+    """Both ends, the last first, then the middles of the largest gaps: what was taken is spread evenly all along."""
     yield from dict.fromkeys((places[-1], places[0]))
     gaps = [(0, len(places) - 1)]
     while gaps:
@@ -267,8 +266,7 @@ def halving(places: Sequence[int]) -> Iterator[int]:
 
 
 def windows(places: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
-    """What shares a process, at most `size` of them: the last place, and neighbours, of which one is in two windows.
-    The newest come first."""
+    """What shares a process, the newest first: the last place, and neighbours, one of them in two windows."""
     if len(places) < 2:
         return
     *others, newest = places
