@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Libraries, Sides, imports
+from kernelgate.bench.build.library import Libraries, imports
 from kernelgate.bench.check import accuracy, sanitize, trials
 from kernelgate.bench.check.fuzz import FuzzLimits
 from kernelgate.bench.check.sanitize import SanitizerOptions
@@ -108,34 +108,44 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
         asked, sha = past, past.base or sha
     head = asked.head and git.resolve(repo, asked.head)
     rules = MeasuringRules(policy, prior.past(say), asked.cases)
+    # How the record is made, so that commands to repeat it are whole.
+    called: dict[str, Any] = {"event": TRY} if asked.head else {}
+    if asked.cards:
+        called["cards"] = str(asked.cards.absolute())
+    if asked.head_python or interpreter.is_named():
+        called["pythons"] = tuple(str(one) for one in (interpreter.current(), asked.head_python) if one)
     if slow := interpreter.slow_start():
         say(": ".join(slow))
     say("1/3 build")
     with worker_pool() as processes:
         # They load torch while libraries are compiled.
         processes.prepare({trials.WORKER: 1, environment.DESCRIBES: 1})
-        which = record.Run(base_sha=sha, head_sha=head, **_called(asked))
         touched = Affected(None) if asked.head_python else affected(repo, sha, head, asked.cards)
         try:
             heads, bases = _built(repo, sha, head, HowToBuild(cards=asked.cards, only=touched.names), asked.head_python)
-        except CompileError as error:
-            return _failed(Failure(Fault.BUILD, error.first, error.target, error.excerpt), which, policy, out)
-        except CardError as error:
-            if asked.cards:  # it is no part of the change
+        except (CompileError, CardError) as error:
+            failure = Failure(Fault.BUILD, str(error))
+            if isinstance(error, CompileError):
+                failure = Failure(Fault.BUILD, error.first, error.target, error.excerpt)
+            elif asked.cards:  # it is no part of the change
                 raise errors.UsageError(str(error)) from None
-            return _failed(Failure(Fault.BUILD, str(error)), which, policy, out)
+            with suppress(OSError):
+                (out / RECORD).unlink()  # of an earlier run, which the comment is not about
+            return _decided(of_failure("", failure, record.Run(base_sha=sha, head_sha=head, **called)), policy)
         except NoKernelError:
-            with _of_base(repo, sha) as before:
+            with _judging(None, repo, sha) as before:
                 if asked.cards or not before.names:
                     raise
             text = f"the base has {', '.join(before.names)} in {cards.FOLDER}, the head no card"
             raise NoKernelError(f"{text}: without one nothing is measured") from None
-        with _judged(asked, repo, sha, verbs.against(heads, bases)) as (about, named):
+        with _judging(asked.cards, repo, sha) as judging:
+            about = commit.judged(judging, verbs.against(heads, bases), None if asked.cards else "default branch")
             done = measured(about, processes, out / RECORD, rules, touched.same)
     here = {*heads.built, *(one.card for one in touched.same)}
-    gone = (record.Note(code=CARD_GONE, card=one, text=GONE.format(one)) for one in named if one not in here)
-    called = done.run.model_copy(update=_called(asked))
-    done = done.model_copy(update={"run": called, "notes": (*done.notes, *gone)})
+    left = () if asked.cards else (name for name in judging.names if name not in here)
+    gone = (record.Note(code=CARD_GONE, card=name, text=GONE.format(name)) for name in left)
+    identity = done.run.model_copy(update=called)
+    done = done.model_copy(update={"run": identity, "notes": (*done.notes, *gone)})
     known = rules.past(done)
     verdict = judge(done, policy, name=str(out / RECORD), history=known)
     against: Baseline | None = None
@@ -171,16 +181,6 @@ def _built(
     raise heads
 
 
-def _called(asked: Compare) -> dict[str, Any]:
-    """What the record says of how it was made, so that commands to repeat it are whole."""
-    called: dict[str, Any] = {"event": TRY} if asked.head else {}
-    if asked.cards:
-        called["cards"] = str(asked.cards.absolute())
-    if asked.head_python or interpreter.is_named():
-        called["pythons"] = tuple(str(one) for one in (interpreter.current(), asked.head_python) if one)
-    return called
-
-
 def last_change(repo: Path, base: str) -> Compare | None:
     """Where the working tree has no change of a kernel: the last commit that had one, against its parent, by the cards
     of today. None where there is none, or where it began the history."""
@@ -195,12 +195,6 @@ def last_change(repo: Path, base: str) -> Compare | None:
     last = f"the last commit that changed one, {sha[:9]} ({git.subject(repo, sha)}), is compared with its parent"
     say(f"no kernel differs from the base: {last}")
     return Compare(repo, before, sha, repo / cards.FOLDER)
-
-
-def _failed(failure: Failure, which: record.Run, policy: Policy, out: Path) -> LocalResult:
-    with suppress(OSError):
-        (out / RECORD).unlink()  # of an earlier run, which the comment is not about
-    return _decided(of_failure("", failure, which), policy)
 
 
 @dataclass(frozen=True)
@@ -243,20 +237,11 @@ def affected(repo: Path, base: str, head: str | None, from_cards: Path | None) -
 
 
 @contextmanager
-def _judged(
-    asked: Compare, repo: Path, base: str, sides: Mapping[str, Sides]
-) -> Iterator[tuple[tuple[Compared, ...], tuple[str, ...]]]:
-    """Every card's libraries with the card that judges: of the named folder, else the base's, with all of its names."""
-    if asked.cards:
-        yield commit.judged(cards.read(asked.cards), sides), ()
+def _judging(folder: Path | None, repo: Path, base: str) -> Iterator[Cards]:
+    """The cards of the folder, else those of the base that can be used."""
+    if folder:
+        yield cards.read(folder)
         return
-    with _of_base(repo, base) as judging:
-        yield commit.judged(judging, sides, "default branch"), judging.names
-
-
-@contextmanager
-def _of_base(repo: Path, base: str) -> Iterator[Cards]:
-    """Its cards that can be used."""
     with git.worktree(repo, base, (cards.FOLDER,)) as tree:
         yield replace(cards.read(tree / cards.FOLDER), mistakes=())
 
