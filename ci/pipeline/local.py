@@ -120,9 +120,9 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
     with worker_pool() as processes:
         # They load torch while libraries are compiled.
         processes.prepare({trials.WORKER: 1, environment.DESCRIBES: 1})
-        touched = Affected(None) if asked.head_python else affected(repo, sha, head, asked.cards)
+        only, same = ANY if asked.head_python else affected(repo, sha, head, asked.cards)
         try:
-            heads, bases = _built(repo, sha, head, HowToBuild(cards=asked.cards, only=touched.names), asked.head_python)
+            heads, bases = _built(repo, sha, head, HowToBuild(cards=asked.cards, only=only), asked.head_python)
         except (CompileError, CardError) as error:
             failure = Failure(Fault.BUILD, str(error))
             if isinstance(error, CompileError):
@@ -140,8 +140,8 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
             raise NoKernelError(f"{text}: without one nothing is measured") from None
         with _judging(asked.cards, repo, sha) as judging:
             about = commit.judged(judging, verbs.against(heads, bases), None if asked.cards else "default branch")
-            done = measured(about, processes, out / RECORD, rules, touched.same)
-    here = {*heads.built, *(one.card for one in touched.same)}
+            done = measured(about, processes, out / RECORD, rules, same)
+    here = {*heads.built, *(one.card for one in same)}
     left = () if asked.cards else (name for name in judging.names if name not in here)
     gone = (record.Note(code=CARD_GONE, card=name, text=GONE.format(name)) for name in left)
     identity = done.run.model_copy(update=called)
@@ -197,13 +197,9 @@ def last_change(repo: Path, base: str) -> Compare | None:
     return Compare(repo, before, sha, repo / cards.FOLDER)
 
 
-@dataclass(frozen=True)
-class Affected:
-    """The cards whose libraries a change can have changed, and what the record says of the others."""
-
-    names: frozenset[str] | None
-    """None: it is not known, so all of them."""
-    same: tuple[record.Build, ...] = ()
+Affected = tuple[frozenset[str] | None, tuple[record.Build, ...]]
+"""Cards whose libraries a change can have changed, None where that is not known; what the record says of the others."""
+ANY: Affected = None, ()
 
 
 def affected(repo: Path, base: str, head: str | None, from_cards: Path | None) -> Affected:
@@ -212,15 +208,15 @@ def affected(repo: Path, base: str, head: str | None, from_cards: Path | None) -
     try:
         after = commit.fingerprints(repo, head, from_cards)
         if len(after) < 2:
-            return Affected(None)
+            return ANY
         before = commit.fingerprints(repo, base, from_cards)
     except KernelgateError:  # the build says it in full
-        return Affected(None)
+        return ANY
     absent = {name for name, one in after.items() if from_cards and not one and not before.get(name)}
     same = sorted(name for name, one in after.items() if one and before.get(name) == one)
     names = after.keys() - absent - {*same}
     if not names and not same:
-        return Affected(None)
+        return ANY
     if absent:
         say(f"left out, for neither commit has its sources: {', '.join(sorted(absent))}")
     if not names:
@@ -233,7 +229,7 @@ def affected(repo: Path, base: str, head: str | None, from_cards: Path | None) -
         for name in same
         for side, sha in sides
     )
-    return Affected(frozenset(names), tuple(made))
+    return frozenset(names), tuple(made)
 
 
 @contextmanager
