@@ -62,12 +62,13 @@ def add(places: Places, records: tuple[Path, ...]) -> Answered:
     new, failed = 0, dict[str, str]()
     for path in records:
         try:
-            new += keep.add_record(archive, _bytes(path), str(path))
-        except RecordError as error:
+            new += keep.add_record(archive, files.content(path), str(path))
+        except (RecordError, OSError) as error:
+            said = f"{path}: cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
             if len(records) == 1:
-                raise
-            failed[str(path)] = str(error)
-            progress.say(str(error))
+                raise RecordError(said) from None
+            failed[str(path)] = said
+            progress.say(said)
     _place_commits(archive.database)
     keep.add_sessions(archive, _sessions_of_checkout())
     known = len(records) - new - len(failed)
@@ -260,13 +261,6 @@ def site(places: Places, output: Path, release: str | None, uplot: Path | None) 
     dashboard_write.write(replace(shown, sessions=listed), library, output)
     made = facts.WrittenSite(index=str(output / "index.html"), cases=len(shown.series))
     return Answered(made, f"{made.index}: {counted(made.cases, 'case')}")
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return files.content(path)
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _sessions_of_checkout() -> list[KeptSession]:

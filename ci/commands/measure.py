@@ -261,15 +261,10 @@ def profile(
         progress.say(reason)
 
     sides_of = list(profiles.of_sides(out, done.profiles))
-
-    def show() -> None:
-        for _, head, base in sides_of:
-            click.echo(profiles.to_text(head, base))
-
+    text = "\n".join(profiles.to_text(head, base) for _, head, base in sides_of)
     found = {f"{key.card}/{key.id}": profiles.to_answer(head, base) for key, head, base in sides_of}
-    return Answered(
-        ProfileAnswer(done.profiles, done.failures, found), show, 3 if done.failures else 0, added | written
-    )
+    told = ProfileAnswer(done.profiles, done.failures, found)
+    return Answered(told, text, 3 if done.failures else 0, added | written)
 
 
 @dataclass(frozen=True)

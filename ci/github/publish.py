@@ -69,11 +69,10 @@ def post(
     number, stamp = info.run.pull_request, Stamp.of(info.run)
     # Where nothing was to be measured, the check run alone says so, and an older comment is corrected.
     topic = "verdict" if posting.task == "bench" else posting.task
-    words = (bot, number, texts, stamp, topic, not posting.quiet)
-    if posting.task != "bench":
-        # Only a measurement is about the merge.
-        return _exit_code([_one(bot, "comment", PULLS, lambda: put_comment(*words))])
-    ended = [_one(bot, "comment", PULLS, lambda: put_comment(*words))]
+    begin = not posting.quiet
+    ended = [_one(bot, "comment", PULLS, lambda: put_comment(bot, number, texts, stamp, topic, begin))]
+    if posting.task != "bench":  # only a measurement is about the merge
+        return _exit_code(ended)
     if ended[0].outdated:
         return _post_nothing(bot, info, ended[0].outcome.removeprefix("left alone: "))
     decision = posting.decision

@@ -55,9 +55,8 @@ def find(every: Sequence[Module], names: Sequence[str]) -> Iterator[found_kernel
                 continue
             if not _launches(function, jitted):
                 called = f"{owner.name}.{function.name}" if owner else function.name
-                yield from (
-                    Skipped(f"{module.file}:{line}", f"{called}: {why}") for line, why in _unclear(function, jitted)
-                )
+                for why, line in _unclear(function, jitted).items():
+                    yield Skipped(f"{module.file}:{line}", f"{called}: {why}")
                 continue
             of_autograd = owner is not None and bool(bases(owner) & {"Function"})
             if owner is None or (of_autograd and function.name == "forward"):
@@ -98,29 +97,23 @@ def _calls(function: Function) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
             yield one.func.value, one.args
 
 
-def _unclear(function: Function, jitted: set[str]) -> Iterator[tuple[int, str]]:
-    """The lines by which a kernel may be launched, or by which it is not, and what is not known of the first of each
-    kind."""
+def _unclear(function: Function, jitted: set[str]) -> dict[str, int]:
+    """What is not known of lines by which a kernel may be launched, and the first line of each kind."""
     given = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)} - {"self"}
     said: dict[str, int] = {}
     for called, _ in _calls(function):
         if names := sorted(named(called) & given):
-            said.setdefault(
-                f"it launches {names[0]}, which it is given: name a function that gives it one", called.lineno
-            )
+            why = f"it launches {names[0]}, which it is given: name a function that gives it one"
+            said.setdefault(why, called.lineno)
     for one in (one for one in ast.walk(function) if isinstance(one, ast.Call)):
-        if (
-            isinstance(one.func, ast.Attribute)
-            and one.func.attr == "warmup"
-            and named(one.func.value) & (jitted | given)
-        ):
-            said.setdefault(
-                f"what {ast.unparse(one.func)}() compiles and who launches that is not followed", one.lineno
-            )
+        warmed = one.func.value if isinstance(one.func, ast.Attribute) and one.func.attr == "warmup" else None
+        if warmed is not None and named(warmed) & (jitted | given):
+            why = f"what {ast.unparse(one.func)}() compiles and who launches that is not followed"
+            said.setdefault(why, one.lineno)
         elif handed := sorted(set().union(*map(named, (*one.args, *(each.value for each in one.keywords)))) & jitted):
             to = ast.unparse(one.func).partition("\n")[0]
             said.setdefault(f"it hands {handed[0]} to {to}(), which is not followed", one.lineno)
-    yield from ((line, why) for why, line in said.items())
+    return said
 
 
 def _kernel(module: Module, function: Function, owner: ast.ClassDef | None, names: Sequence[str]) -> FoundKernel:
