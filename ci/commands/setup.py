@@ -48,9 +48,6 @@ class SetupAnswer:
     runner_conf: str
 
 
-# What was there before ------------------------------------------------------------------------------------------------
-
-
 class KeptSettings(Model, validate_by_name=True, validate_by_alias=True):
     """What was there before the first change of each setting, by its name; null where there was nothing."""
 
@@ -84,9 +81,6 @@ def write_kept(kept: KeptSettings) -> None:
         files.write(file, kept.model_dump_json(by_alias=True, indent=2) + "\n")
     else:
         file.unlink(missing_ok=True)
-
-
-# The command ----------------------------------------------------------------------------------------------------------
 
 
 @click.command()
@@ -165,9 +159,6 @@ def _said(told: SetupAnswer, repository: str, undo: bool) -> str:
     lines += [f"what was there before: {told.before}; --undo restores it"] if told.before and not undo else []
     lines += [f"/etc/kernelgate/runner.conf of the GPU machine:\n{told.runner_conf}"] if not undo else []
     return "\n".join(lines)
-
-
-# Pull requests whose verdict is known, here and on GitHub -------------------------------------------------------------
 
 
 MODULE = "tests.demo"

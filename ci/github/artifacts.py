@@ -88,9 +88,6 @@ def download(bot: Bot, one: Artifact, most: int) -> bytes:
     return patiently(name, step, bot)
 
 
-# The records of a measurement ----------------------------------------------------------------------------------------
-
-
 def take_in(
     bot: Bot, run: WorkflowRun, gpus: Collection[str], known: Run, into: Path, pairs: Sequence[ComparedPair] = ()
 ) -> tuple[str, ...]:
@@ -170,9 +167,6 @@ def _content(bot: Bot, one: Artifact, known: Run) -> tuple[int, RunRecord | None
     measured = untrusted_artifact.checked_record(found[RECORD], known, name) if found.get(RECORD) else None
     note = untrusted_artifact.checked_failure(found[FAILURE], name) if found.get(FAILURE) else None
     return (measured.run.run_attempt if measured else None) or (note.run_attempt if note else None) or 0, measured, note
-
-
-# What the default branch's own runs left -----------------------------------------------------------------------------
 
 
 def fetch_index(bot: Bot, into: Path) -> bool:

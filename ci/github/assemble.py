@@ -337,9 +337,6 @@ _LOST = "nothing was measured, which is not its author's fault; measured again, 
 _NO_PROFILE = "no profile was made; ncu on the runner fills it in, or numbers from before and after"
 
 
-# What is not judged ---------------------------------------------------------------------------------------------------
-
-
 def _unjudged(decision: Decision, said: str, summary: str, now: Line, quiet: bool = True) -> Posting:
     headline = with_consequence(Mark.UNKNOWN, (said,), decision)
     return Posting(Report(headline=headline, summary=(summary,), now=(NOW, *now)), decision, quiet=quiet)

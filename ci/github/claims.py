@@ -274,9 +274,6 @@ def _is(value: bool | float | str | None, claimed: str, switch: bool) -> bool:
         return False
 
 
-# What was measured ----------------------------------------------------------------------------------------------------
-
-
 class Support(Enum):
     """What the measurement says of a claim; of several cases the first counts."""
 

@@ -215,9 +215,6 @@ def touches(names: Sequence[str] | None, paths: Iterable[str]) -> bool:
     return names is None or any(name.startswith(tuple(paths)) for name in names)
 
 
-# How each kind of answer is known -------------------------------------------------------------------------------------
-
-
 def _with(**keys: Any) -> Any:
     """An object that holds these keys, each with a value of this kind; whatever else GitHub sends is not looked at."""
     fields: dict[str, Any] = {key: (kind, ...) for key, kind in keys.items()}

@@ -207,9 +207,6 @@ def of_file_or_event(step: Step, rules: Template, body: Path | None) -> Descript
     return describe(pull.body, rules, changed, by_bot=pull.author_type == "Bot").filled_by(SUPPLIES)
 
 
-# What kernelgate writes into it --------------------------------------------------------------------------------------
-
-
 BEGIN = "<!-- kernelgate-results -->"
 MAX_KEPT = 65_536
 """Characters that GitHub keeps of a description."""

@@ -244,9 +244,6 @@ def _identity(bot: Bot, run: WorkflowRun, known: Run, **more: str) -> Run:
     return known.model_copy(update=ours | more)
 
 
-# The pull request ----------------------------------------------------------------------------------------------------
-
-
 def find_pull(bot: Bot, run: WorkflowRun) -> tuple[PullRequest | None, str | None, bool]:
     """The pull request of the run's head commit; else why there is none, and whether that is because there are several.
 
@@ -322,9 +319,6 @@ def _accepted_before(bot: Bot, run: WorkflowRun, base: str, folder: Path) -> tup
     return tuple(one.model_copy(update={"base_sha": base}) for one in kept)
 
 
-# The run and its jobs ------------------------------------------------------------------------------------------------
-
-
 def _with_records(bot: Bot, run: WorkflowRun, pull: PullRequest) -> WorkflowRun | None:
     """The run whose records are judged where `run` was to measure nothing: the latest of the same commit before it,
     which may be under way. A command's is named by the bot's comment."""
@@ -378,9 +372,6 @@ def _says_something(jobs: Iterable[Job]) -> bool:
 def _is_under_way(run: WorkflowRun) -> bool:
     # GitHub calls a fork's run that nobody has approved yet completed.
     return run.status != "completed" or run.conclusion == "action_required"
-
-
-# ---- Of a merge queue: the pull request of a group, and what was measured of it --------------------------------------
 
 
 def record_of(bot: Bot, gpu: str, into: Path) -> tuple[int, RunRecord]:

@@ -155,9 +155,6 @@ def undo(bot: Bot, branch: str, pull: PullRequest | None) -> None:
     patiently(branch, delete, bot)
 
 
-# What came of them ----------------------------------------------------------------------------------------------------
-
-
 def dispatch_profile(bot: Bot, number: int, gpu: str) -> None:
     """Starts profile.yml for the pull request, unless it has such a comment already."""
     if _first_line(bot, number, PROFILE) is None:

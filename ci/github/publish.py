@@ -120,9 +120,6 @@ def _exit_code(ended: Sequence[Posted]) -> int:
     return KernelgateError.exit_code if failed else 0
 
 
-# Where there is no verdict -------------------------------------------------------------------------------------------
-
-
 def _post_awaited(bot: Bot, info: RunInfo) -> list[Posted]:
     """What was found before holds no longer, such as for another base: nothing passes until the run has ended."""
     bot.step.log("nothing posted: the measurement is under way, or waits to be approved; its end is reported")

@@ -121,9 +121,6 @@ def read_file(path: Path, most: int) -> bytes | None:
     return data
 
 
-# The content ---------------------------------------------------------------------------------------------------------
-
-
 def checked_record(data: bytes, known: Run, name: str = "artifact") -> RunRecord:
     """The run record in `data`, which belongs to the run that GitHub names. Raises RefusedError."""
     plain_json(data, f"{name}, {RECORD}")

@@ -76,9 +76,6 @@ def _columns(nights: Sequence[Night]) -> tuple[Array, Array]:
     return np.array([one.log_ratio for one in nights]), np.array([one.error for one in nights])
 
 
-# ---- steps -----------------------------------------------------------------------------------------------------------
-
-
 def _steps(nights: Sequence[Night], known: Levels) -> list[Change]:
     if len(nights) < 2:
         return []

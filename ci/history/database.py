@@ -137,9 +137,6 @@ SESSION = Table(
 )
 
 
-# ---- where it is -----------------------------------------------------------------------------------------------------
-
-
 class HistoryIndexError(KernelgateError):
     """The index cannot be opened, read or written."""
 

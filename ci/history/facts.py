@@ -269,9 +269,6 @@ class KnownCulprits(Model, validate_by_name=True, validate_by_alias=True):
     """What is to be searched for before it is told."""
 
 
-# ---- what commands did, each the answer of its verb ------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class AddedRecords:
     added: int

@@ -120,9 +120,6 @@ def difference(kept: Store, connection: sa.Connection) -> Difference:
     return Difference({kind: held[kind] - known[kind] for kind in INDEXED}, lost)
 
 
-# ---- the parts of an entry -------------------------------------------------------------------------------------------
-
-
 def _record(connection: sa.Connection, entry: Entry, where: Mapping[str, str], condensed: str | None) -> int:
     """The measurement's row, which holds nothing else yet."""
     run = entry.run

@@ -86,9 +86,6 @@ def _remove(archive: Archive, name: str) -> None:
     store.remove(archive.store, "records", name)
 
 
-# ---- what can still decide something ---------------------------------------------------------------------------------
-
-
 def needed(connection: sa.Connection, released: Collection[str], today: datetime) -> set[str]:
     begin = (today.astimezone(UTC) - timedelta(days=RAW_DAYS)).strftime("%Y-%m-%dT%H:%M:%SZ")
     recent = sa.or_(RECORD.c.made >= begin, RECORD.c.made.is_(None))
@@ -154,9 +151,6 @@ def _measures(connection: sa.Connection, number: int, released: Collection[str],
         runs = [rows[start : start + RUN] for start in range(max(1, len(rows) - RUN + 1))]
         held += [rows[-1], *min(runs, key=lambda run: median(row.us for row in run))]
     yield from (row.name for row in held)
-
-
-# ---- what is kept of samples -----------------------------------------------------------------------------------------
 
 
 def _condensed(timing: Timing) -> Timing:

@@ -186,9 +186,6 @@ def _scanned(asked: Scan, policy: Policy, out: Path) -> ScannedCase:
     )
 
 
-# ---- the survey ------------------------------------------------------------------------------------------------------
-
-
 def survey(bench: Workbench, budget: Budget) -> Survey:
     """Builds the commits that touch the kernel, and times them in windows. Raises KernelgateError where the newest one
     cannot be called."""
@@ -286,9 +283,6 @@ def _differences(survey: Survey) -> list[tuple[int, int, float, float]]:
             change, error = difference
             found.append((before, after, change, max(SUSPECTED * error, SMALLEST_PCT / 100)))
     return found
-
-
-# ---- comparisons -----------------------------------------------------------------------------------------------------
 
 
 def _compared(
