@@ -162,7 +162,12 @@ def bench(
     if fuzzed:
         record.read(fuzzed)
     rules = policy.load()
-    part = _part(shard, timing["seed"], rules)
+    part = None
+    if shard is not None:
+        if timing["seed"] is None:
+            raise UsageError("--shard needs --seed: the same number for all shards")
+        digest = hashlib.sha256(rules.model_dump_json().encode()).hexdigest()
+        part = record.Shard(number=shard[0], of=shard[1], seed=timing["seed"], policy=digest)
     dealt_by = (times or options.stored_times(rules, gpu, Path())) if part else None
     known_seconds = record.measured_seconds(record.read(dealt_by)) if dealt_by else {}
     judging = sides.judging()
@@ -197,15 +202,6 @@ def bench(
     seconds = sum(cost.gpu_seconds for cost in made.costs)
     told = BenchAnswer(str(output), len(made.cases), len(made.processes), seconds, f"kernelgate compare {output}")
     return Answered(told, str(output))
-
-
-def _part(shard: tuple[int, int] | None, seed: int | None, rules: Policy) -> record.Shard | None:
-    if shard is None:
-        return None
-    if seed is None:
-        raise UsageError("--shard needs --seed: the same number for all shards")
-    digest = hashlib.sha256(rules.model_dump_json().encode()).hexdigest()
-    return record.Shard(number=shard[0], of=shard[1], seed=seed, policy=digest)
 
 
 @dataclass(frozen=True)

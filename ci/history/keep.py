@@ -23,6 +23,7 @@ from kernelgate.ci.history.store import Kind, Store
 from kernelgate.ci.policy.policy import Policy
 
 Say = Callable[[str], None]
+Names = Mapping[Kind, Collection[str]]
 
 
 @dataclass(frozen=True)
@@ -114,13 +115,7 @@ def rebuild(archive: Archive, say: Say, here: Iterable[KeptSession] = ()) -> int
     return count
 
 
-def _fill(
-    archive: Archive,
-    connection: sa.Connection,
-    names: Mapping[Kind, Collection[str]],
-    say: Say,
-    checked: Collection[str] = (),
-) -> int:
+def _fill(archive: Archive, connection: sa.Connection, names: Names, say: Say, checked: Collection[str] = ()) -> int:
     """Puts these files into the index, and returns how many measurements that are. What is damaged is said, and left
     out. `checked`: records that are whole."""
     replaced = set()
