@@ -18,7 +18,7 @@ from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Mark, Report
 from kernelgate.ci.github import claims, untrusted_artifact
 from kernelgate.ci.github.artifacts import BUILD
-from kernelgate.ci.github.description import NO_DESCRIPTION, Description, describe
+from kernelgate.ci.github.description import Description, describe
 from kernelgate.ci.github.fetch import Job, RunInfo
 from kernelgate.ci.github.plan import DRAFT, JUDGE_PATHS, NO_CARD, skipped
 from kernelgate.ci.github.untrusted_artifact import FailureNote
@@ -98,7 +98,7 @@ def assemble(
     if info.planned and not (info.measured or info.failed or info.refused or _labels(folder)):
         return _not_measured(info, policy)
     pull = info.pull if task == "bench" and not info.of_group else None
-    described = describe(pull.body, policy.template, pull.names, by_bot=pull.by_bot) if pull else NO_DESCRIPTION
+    described = describe(pull.body, policy.template, pull.names, by_bot=pull.by_bot) if pull else Description()
     asked = _Asked(info, policy, described, task, trusted)
     results = _results(folder, asked)
     described = _with_measured(described, results, info)

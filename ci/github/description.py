@@ -57,9 +57,9 @@ class Missing:
 
 @dataclass(frozen=True)
 class Description:
-    missing: tuple[Missing, ...]
-    claims: tuple[Claim, ...]
-    unread: tuple[str, ...]
+    missing: tuple[Missing, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    unread: tuple[str, ...] = ()
     """Lines of the section on claims that hold a number and were not understood."""
     excused: str | None = None
     filled: tuple[str, ...] = ()
@@ -76,9 +76,6 @@ class Description:
         return replace(self, missing=rest, filled=tuple(one.part.key for one in taken))
 
 
-NO_DESCRIPTION = Description((), (), ())
-
-
 def describe(
     body: str | None, policy: Template, changed: Sequence[str] | None = None, by_bot: bool = False
 ) -> Description:
@@ -86,10 +83,8 @@ def describe(
     touched, or a bot wrote it, nothing is missing; claims are read all the same."""
     sections = split(body or "")
     claims, unread = ((), ()) if policy.claims == "ignore" else read_claims(sections.get(Part.CLAIMS, ""))
-    if by_bot:
-        return Description((), claims, (), "a bot opened it")
-    if not touches(changed, policy.kernel_paths):
-        return Description((), claims, (), "it touches no kernel")
+    if by_bot or not touches(changed, policy.kernel_paths):
+        return Description(claims=claims, excused="a bot opened it" if by_bot else "it touches no kernel")
     asked = ASKED if policy.sections != "ignore" else ()
     empty = [part for part in asked if _is_empty(part, sections.get(part, ""))]
     blocks = policy.sections == "block"
@@ -199,7 +194,7 @@ def of_file_or_event(step: Step, rules: Template, body: Path | None) -> Descript
             raise KernelgateError(f"{body}: the description cannot be read: {error.strerror}") from None
     pull = step.event().pull_request
     if pull is None:
-        return Description((), (), (), "the event is of no pull request")
+        return Description(excused="the event is of no pull request")
     changed = None
     if step.token is not None:
         bot = connect(step)
