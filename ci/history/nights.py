@@ -106,11 +106,9 @@ def _of_case(
     excluded = {row.sha for row in decided if row.kind == "excluded"}
     accepted = {row.sha: f"by {row.who}: {row.why}" for row in decided if row.kind == "accepted"}
     accepted_at = {places.get(sha): why for sha, why in accepted.items()}
-    every = [night for number, one in enumerate(group) for night in _nights(one, number)]
-    pinned = bool(every)
-    if not pinned:
-        every = [night for number, one in enumerate(group) for night in _times(one, number)]
-    nights = [night for night in every if night.commit not in excluded]
+    seen = ([night for number, one in enumerate(group) for night in of(one, number)] for of in (_nights, _times))
+    against, alone = seen
+    nights = [night for night in against or alone if night.commit not in excluded]
     measured = tuple(pair for one in group for pair in _pairs(one, places))
     rows = [(row.made, row.head) for one in group for row in one.comparisons]
     rows += [(row.made, row.commit) for one in group for row in one.points if row.side == "head"]
@@ -125,13 +123,13 @@ def _of_case(
         if (why := next(filter(None, whys), None)) is not None:
             found = replace(change, state="accepted", why=why)
         commits = max(1, found.place - found.previous_place)
-        ended.append(replace(found, series=name, pinned=pinned, made=first.get(found.commit), commits=commits))
+        ended.append(replace(found, series=name, pinned=bool(against), made=first.get(found.commit), commits=commits))
     ordered = tuple(sorted(night.place for night in nights))
     spread_pct = 100 * median(pair.spread for pair in measured) if measured else None
     useless = [(places.get(row.base), row.place) for one in group for row in one.comparisons if row.finding is not None]
     tried = Counter((old, new) for old, new in [*never, *useless] if old is not None and new is not None)
     in_vain = frozenset(pair for pair, times in tried.items() if times >= LOOKS)
-    return CaseChanges(name, ordered, tuple(ended), spread_pct, pinned, measured, known, in_vain)
+    return CaseChanges(name, ordered, tuple(ended), spread_pct, bool(against), measured, known, in_vain)
 
 
 def _known(group: Sequence[MeasuredSeries]) -> KnownSpread | None:
