@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import click
 from pydantic import AliasPath, AwareDatetime, BaseModel, Field, ValidationError
@@ -20,6 +20,19 @@ from kernelgate.bench.core.errors import UsageError, faults
 from kernelgate.ci.document.escape import visible
 
 Number = Annotated[int, Field(gt=0, lt=1 << 53, strict=True)]
+
+
+Written = TypeVar("Written", bound=BaseModel)
+
+
+def read_written(path: Path, form: type[Written], command: str) -> Written:
+    """What a command left for this step. Raises UsageError where it did not."""
+    try:
+        return form.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise UsageError(f"{path} is not what `kernelgate {command}` writes: {faults(error)}") from None
+    except OSError as error:
+        raise UsageError(f"{path} is not what `kernelgate {command}` writes: {error.strerror}") from None
 
 
 def at(*keys: str) -> Any:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from kernelgate.bench.core.errors import UsageError, faults
 from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Link, Paragraph, Piece, Strong, Table, Verbatim, table
-from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.actions import Step, read_written
 from kernelgate.ci.github.client import Bot, GitHubError, patiently, until_done
 from kernelgate.ci.github.upsert import of_another_author, own, same_text
 from kernelgate.ci.history.facts import Culprit, KnownCulprits
@@ -22,20 +19,10 @@ LABELS = {"commit": "kernelgate: culprit", "drift": "kernelgate: drift"}
 FILE = "culprits.json"
 
 
-def read(folder: Path) -> tuple[Culprit, ...]:
-    """The culprits in a folder of `kernelgate history culprits -o`. Raises UsageError."""
-    path = folder / FILE
-    try:
-        return KnownCulprits.model_validate_json(path.read_bytes()).culprits
-    except ValidationError as error:
-        raise UsageError(f"{path} is not what `kernelgate history culprits` writes: {faults(error)}") from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-
-
 def put(bot: Bot, folder: Path) -> None:
-    """Each culprit of this repository has one issue, which is open while a case of it is slower."""
-    for culprit in read(folder):
+    """Each culprit of this repository has one issue, which is open while a case of it is slower. Raises UsageError for
+    what is no folder of `kernelgate history culprits -o`."""
+    for culprit in read_written(folder / FILE, KnownCulprits, "history culprits").culprits:
         if culprit.repository in ("", bot.step.repository or ""):
             done = _put(bot, culprit)
             bot.step.log(f"{culprit.commit[:12]}: {done}")

@@ -16,13 +16,14 @@ from typing import Annotated, Any, Literal
 from github.File import File
 from github.PullRequest import PullRequest
 from github.WorkflowRun import WorkflowRun
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from kernelgate.bench import record
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import KernelgateError, UsageError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import Model, Run, RunRecord
 from kernelgate.ci.github import artifacts, check_run, client
+from kernelgate.ci.github.actions import read_written
 from kernelgate.ci.github.check_run import KeptAcceptance
 from kernelgate.ci.github.client import Bot, patiently
 from kernelgate.ci.github.plan import GROUP, queued_labels, queued_pull
@@ -149,11 +150,7 @@ def write_run_info(info: RunInfo, folder: Path) -> None:
 
 def read_run_info(folder: Path) -> RunInfo:
     """What `fetch` wrote. Raises UsageError where it did not."""
-    path = folder / FILE
-    try:
-        return RunInfo.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        raise UsageError(f"{path} is not what `kernelgate step fetch` writes: {type(error).__name__}") from None
+    return read_written(folder / FILE, RunInfo, "step fetch")
 
 
 def fetch(
