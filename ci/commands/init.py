@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 import click
@@ -14,6 +13,7 @@ from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.core.files import CARDS
 from kernelgate.bench.system import git
+from kernelgate.bench.system.beside import version
 from kernelgate.ci.commands.options import Answered, answers
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.pipeline import init_files
@@ -54,7 +54,8 @@ def init(names: tuple[str, ...], check: bool, tool: str) -> Answered:
         raise UsageError(f"--tool {tool}: name a repository and a tag, such as {TOOL}")
     root = git.root(Path.cwd())
     repo = init_files.Repository(root, git.files(root), git.branch_name(root), tool)
-    every = init_files.found(repo, _torch())
+    torch = ".".join((version("torch") or "2.11").split(".")[:2])  # what sources of the classic ABI are compiled for
+    every = init_files.found(repo, torch)
     kernels = [one for one in every if isinstance(one, FoundKernel)]
     begins = not any((root / CARDS).glob("[!_]*.py"))
     chosen = _chosen(kernels, names, repo, begins or check)
@@ -72,14 +73,6 @@ def init(names: tuple[str, ...], check: bool, tool: str) -> Answered:
     files = {root / name: text for name, text in made.items()}
     code = int(bool(stale)) if check else 0 if kernels else 2
     return Answered(told, _said(told, wanted, made, check, names), code, files)
-
-
-def _torch() -> str:
-    """Of this environment: what sources of the classic ABI are compiled for."""
-    try:
-        return ".".join(metadata.version("torch").split(".")[:2])
-    except metadata.PackageNotFoundError:
-        return "2.11"
 
 
 def _chosen(
