@@ -92,11 +92,15 @@ def test_a_call_hangs_that_takes_twenty_times_as_long_and_twenty_seconds_more_th
     assert case.patience_s([("base", 3), ("head", 1)]) == 300, "the head's first calls may compile"
 
 
-def test_times_of_other_samples_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_that_no_such_process_gives_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     simulated = SimulatedProcess(TWO)
-    for answer in (BatchDone(times_us=(1.0,)), BatchDone(times_us=(1.0, 2.0), started_us=(0.0,))):
+    for said, answer in (
+        ("a batch with times of other samples", BatchDone(times_us=(1.0,))),
+        ("a batch with times of other samples", BatchDone(times_us=(1.0, 2.0), started_us=(0.0,))),
+        ("a CPU waited for the host", BatchDone(times_us=(1.0, 2.0), started_us=(0.0, 1.0), held=False)),
+    ):
         monkeypatch.setattr(simulated, "_made", lambda _, answer=answer: answer)
-        with pytest.raises(ProcessError, match="simulated answered a batch with times of other samples"):
+        with pytest.raises(ProcessError, match=said):
             case_timing.batch(simulated.team, simulated.samples(), simulated, BOTH, HOW)
 
 
