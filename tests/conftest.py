@@ -256,8 +256,15 @@ def ends_with(capsys: pytest.CaptureFixture[str]) -> EndsWith:
 @pytest.fixture
 def reports_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Profiler reports are read in this process, where the second takes a hundredth of the first."""
-    monkeypatch.setattr(ncu_reader, "waiting", MagicMock)
-    monkeypatch.setattr(ncu_reader, "apart", lambda path, _: ncu_reader.launches(str(path)))
+
+    def waiting() -> MagicMock:
+        reader = MagicMock()
+        reader.__enter__.return_value = reader
+        reader.receive = lambda *_: ncu_reader.launches_of(reader.send.call_args.args[0])
+        return reader
+
+    monkeypatch.setattr(ncu_reader, "waiting", waiting)
+    monkeypatch.setattr("resource.setrlimit", lambda *_: None)
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ import re
 import resource
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -95,19 +96,14 @@ def ask(path: Path, reader: WorkerProcess) -> None:
 
 def answer(path: Path, reader: WorkerProcess) -> tuple[ProfiledKernel, ...]:
     """The launches, once they are read. Raises KernelgateError as `read` does."""
-    kernels = apart(path, reader)
+    try:
+        kernels = reader.receive(ReportLaunches, PATIENCE_S).kernels
+    except WorkerError as error:
+        why = "" if isinstance(error, WorkerFailedError) else "cannot be read as a report: "
+        raise KernelgateError(f"{path}: {why}{plain(str(error))}") from None
     if not kernels:
         raise KernelgateError(f"{path}: contains no kernel: the file is truncated or damaged, or nothing was profiled")
     return kernels
-
-
-def apart(path: Path, reader: WorkerProcess) -> tuple[ProfiledKernel, ...]:
-    try:
-        return reader.receive(ReportLaunches, PATIENCE_S).kernels
-    except WorkerFailedError as error:
-        raise KernelgateError(f"{path}: {plain(str(error))}") from None
-    except WorkerError as error:
-        raise KernelgateError(f"{path}: cannot be read as a report: {plain(str(error))}") from None
 
 
 class ReportFile(Message):
@@ -207,8 +203,8 @@ def _code(action: Any, known: set[str]) -> dict[str, float]:
     if "launch__function_pcs" not in known:
         return {}
     total = local = 0
-    widest = {"LDG": 0, "STG": 0}
-    try:
+    widest: dict[str, float] = {}
+    with suppress(Exception):  # old reports hold no code
         start = action.metric_by_name("launch__function_pcs").as_uint64(0)
         for number in range(MAX_INSTRUCTIONS):
             line = action.sass_by_pc(start + number * INSTRUCTION_BYTES)
@@ -217,15 +213,10 @@ def _code(action: Any, known: set[str]) -> dict[str, float]:
             total += 1
             local += _LOCAL.match(line) is not None
             if access := _GLOBAL.match(line):
+                key = {"LDG": "code_load_bytes", "STG": "code_store_bytes"}[access[1]]
                 width = next((_WIDTHS[word] for word in access[2].split(".") if word in _WIDTHS), 4)
-                widest[access[1]] = max(widest[access[1]], width)
-    except Exception:  # noqa: S110 - old reports hold no code
-        pass
-    if not total:
-        return {}
-    accesses = {"code_load_bytes": float(widest["LDG"]), "code_store_bytes": float(widest["STG"])}
-    found = {key: widest_bytes for key, widest_bytes in accesses.items() if widest_bytes}
-    return {"code_instructions": float(total), "code_local": float(local), **found}
+                widest[key] = max(widest.get(key, 0.0), float(width))
+    return {"code_instructions": float(total), "code_local": float(local), **widest} if total else {}
 
 
 def _add(figures: dict[str, float], key: str, *parts: str) -> None:
