@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -149,13 +151,15 @@ SMOKE = "smoke"
 def kernel_checks(repo: Path, machine: record.Environment) -> list[MachineCheck]:
     """One for each card of the checkout; one that says so where there is none."""
     try:
-        root, found = git.root(repo), cards.of_checkout(repo)
+        found = cards.of_checkout(repo)
+        why = "" if found.cards or found.mistakes else f"{repo} has no cards in {cards.FOLDER}/"
     except KernelgateError as error:
-        return [_untried(str(error))]
-    if not found.cards and not found.mistakes:
-        return [_untried(f"{repo} has no cards in {cards.FOLDER}/")]
+        why = str(error)
+    if why:
+        fix = "run this in a checkout that has cards, to see whether its kernels work here"
+        return [warning("kernels", f"none was tried: {why}", fix)]
     mistakes = [warning("cards", str(one), "correct the card") for one in found.mistakes]
-    return [*mistakes, *(kernel_check(root, card, machine) for card in found.cards)]
+    return [*mistakes, *(kernel_check(git.root(repo), card, machine) for card in found.cards)]
 
 
 def kernel_check(root: Path, card: CardFacts, machine: record.Environment) -> MachineCheck:
@@ -194,11 +198,6 @@ def smallest_case(card: CardFacts, device: environment.DeviceKind) -> CaseFacts 
     return min(named, key=lambda case: case.bytes or 0.0, default=None)
 
 
-def _untried(why: str) -> MachineCheck:
-    fix = "run this in a checkout that has cards, to see whether its kernels work here"
-    return warning("kernels", f"none was tried: {why}", fix)
-
-
 def examine(
     repo: Path,
     root: Path = Path("/"),
@@ -227,7 +226,13 @@ def examine(
         except KernelgateError as error:
             checks.append(failed("torch", str(error), f"{interpreter.current()} -m pip install torch"))
         advance("the machine")
-        checks += [*machine.machine_checks(root), machine.lock_check(known.device.uuid if known else None)]
+        folders = (Path.cwd(), Path(tempfile.gettempdir()))
+        checks += [
+            machine.disk_check({folder: shutil.disk_usage(folder).free for folder in folders}),
+            machine.governor_check(root),
+            machine.load_check(environment.text_of(root / "proc/loadavg"), os.cpu_count() or 1),
+            machine.lock_check(known.device.uuid if known else None),
+        ]
         if gpu_wanted:
             checks.append(machine.isolation_check(isolation.unusable(isolation.command_line({}))))
             checks += siblings(known.device) if known else ()

@@ -65,7 +65,7 @@ def listed(repo: Path, *, check: bool, say: Callable[[str], None], folder: Path 
     fields = {"name", "label", "file", "build", "suites", "reference"}
     return ListedCards(
         tuple(card.model_dump(mode="json", include=fields) for card in found.cards),
-        tuple(CardMistake(**{name: getattr(one, name) for name in CardMistake.model_fields}) for one in found.mistakes),
+        tuple(CardMistake(**vars(one)) for one in found.mistakes),
         tuple(checked),
     )
 
@@ -80,11 +80,9 @@ def described(card: CardFacts, root: Path) -> Iterator[str]:
     else:
         yield f"  build: Package, {card.build.name}"
     for name, suite in card.suites.items():
-        title = f"  {name}: "
-        words = " ".join([case.id for case in suite] or ["no cases"])
-        indent = " " * len(title)
+        title, words = f"  {name}: ", " ".join([case.id for case in suite] or ["no cases"])
         yield from textwrap.wrap(
-            title + words, LINE, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            title + words, LINE, subsequent_indent=" " * len(title), break_long_words=False, break_on_hyphens=False
         )
     listed = [f"{len(card.fuzz[device])} configurations on a {device.upper()}" for device in ("cuda", "cpu")]
     yield f"  fuzz: {', '.join(listed).replace('a CUDA', 'a GPU')}"

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -134,14 +131,6 @@ FREE_BYTES = 2 << 30
 """For libraries, logs and reports of a few runs."""
 LOAD_SHARE = 0.25
 """Of the cores: a higher load average means that somebody else computes."""
-
-
-def machine_checks(root: Path) -> list[MachineCheck]:
-    return [
-        disk_check({folder: shutil.disk_usage(folder).free for folder in (Path.cwd(), Path(tempfile.gettempdir()))}),
-        governor_check(root),
-        load_check(text_of(root / "proc/loadavg"), os.cpu_count() or 1),
-    ]
 
 
 def lock_check(uuid: str | None) -> MachineCheck:

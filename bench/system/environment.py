@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -95,25 +94,17 @@ def cpu(root: Path) -> record.Device:
     )
 
 
-def differences(before: record.Environment, now: record.Environment) -> tuple[str, ...]:
-    """What makes two measurements incomparable, in words: "torch 2.11.0, now 2.13.0"."""
-    which = {"device uuid": (before.device.uuid, now.device.uuid), "host": (before.host, now.host)}
-    return (*differences_in_kind(before, now), *_differing(which))
-
-
-def differences_in_kind(before: record.Environment, now: record.Environment) -> tuple[str, ...]:
-    """The same, where another machine of the same kind is as good."""
-    return _differing(
-        {
-            "device": (before.device.name, now.device.name),
-            "driver": (before.device.driver, now.device.driver),
-            "torch": (before.torch, now.torch),
-            "numerics": (before.numerics and before.numerics.words, now.numerics and now.numerics.words),
-        }
-    )
-
-
-def _differing(compared: Mapping[str, tuple[object, object]]) -> tuple[str, ...]:
+def differences(before: record.Environment, now: record.Environment, in_kind: bool = False) -> tuple[str, ...]:
+    """What makes two measurements incomparable, in words: "torch 2.11.0, now 2.13.0". `in_kind`: where another machine
+    of the same kind is as good."""
+    compared: dict[str, tuple[object, object]] = {
+        "device": (before.device.name, now.device.name),
+        "driver": (before.device.driver, now.device.driver),
+        "torch": (before.torch, now.torch),
+        "numerics": (before.numerics and before.numerics.words, now.numerics and now.numerics.words),
+    }
+    if not in_kind:
+        compared |= {"device uuid": (before.device.uuid, now.device.uuid), "host": (before.host, now.host)}
     return tuple(f"{what} {was}, now {is_}" for what, (was, is_) in compared.items() if was != is_)
 
 

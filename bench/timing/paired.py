@@ -434,7 +434,7 @@ def _resumed(plan: PairedPlan, skeleton: RunRecord, path: Path, old: RunRecord) 
 
 def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
     """Why the record `old` cannot be continued with this plan; empty where it can."""
-    reasons = list(environment.differences_in_kind(old.environment, plan.environment))
+    reasons = list(environment.differences(old.environment, plan.environment, in_kind=True))
     timed_cards = {part.card.name for part in plan.parts}
     before = {(one.card, one.side): one.library_sha256 for one in old.builds if one.card in timed_cards}
     now = {(one.card, one.side): one.library_sha256 for one in builds(plan)}
