@@ -10,9 +10,10 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -57,14 +58,6 @@ MOST_SHARES, CORES_A_SHARE = 4, 4
 """Processes of one target at most, and cores for each: base and head, and other cards, are compiled meanwhile."""
 
 
-class CompileCase(Message):
-    id: str
-    """The trial's, of a fuzzed case."""
-    axes: dict[str, AxisValue]
-    timed: bool
-    """What is not timed is fuzzed: a kernel that cannot be compiled for it is the fuzzer's to report."""
-
-
 class CompileRequest(Message):
     """All of a package's kernels for one target. All paths are absolute."""
 
@@ -73,8 +66,10 @@ class CompileRequest(Message):
     package: str
     card: Path
     """The file of the commit's own card."""
-    cases: tuple[CompileCase, ...]
-    """Timed ones first, so that what they launch is known as theirs."""
+    cases: dict[str, dict[str, AxisValue]]
+    """Their axes by their ids, or those of trials. Timed ones first, so that what they launch is known as theirs."""
+    timed: frozenset[str]
+    """What is not timed is fuzzed: a kernel that cannot be compiled for it is the fuzzer's to report."""
     target: str | None = None
     """Such as "sm_90"; for None nothing is compiled."""
     turn: float = 0.0
@@ -145,8 +140,8 @@ def build_package(
         build_cache.write_all(work / PACKAGE, sources)
         (work / CACHE).mkdir()
         begun, file = time.monotonic(), card.file.absolute()
-        request = CompileRequest(library=work.absolute(), package=spec.name, card=file, cases=tuple(cases(card)))
-        made = compile_package(request, targets or (None,), limits, of)
+        of_card = CompileRequest(library=work.absolute(), package=spec.name, card=file, **cases(card))
+        made = compile_package(of_card, targets or (None,), limits, of)
         for why in dict.fromkeys(made.skipped.values()):
             ids = [id_ for id_, one in made.skipped.items() if one == why]
             say(f"not compiled beforehand of {of}: {', '.join(ids[:3])}: {why}")
@@ -219,26 +214,23 @@ def _shares(request: CompileRequest, targets: Sequence[str | None]) -> list[Comp
     few cores to be worth it."""
     most = max(1, min(MOST_SHARES, (os.cpu_count() or 1) // CORES_A_SHARE, len(request.cases)))
     parts = most if any(targets) else 1
-    timed, fuzzed = ([one for one in request.cases if one.timed is kind] for kind in (True, False))
-    cases = [(*timed[at:], *timed[:at], *fuzzed[at::parts]) for at in range(parts)]
-    return [
-        request.model_copy(update={"target": target, "cases": cases[at], "turn": at / parts})
-        for target in targets
-        for at in range(parts)
-    ]
+    timed, fuzzed = ([one for one in request.cases if (one in request.timed) is kind] for kind in (True, False))
+    ids = [(*timed[at:], *timed[:at], *fuzzed[at::parts]) for at in range(parts)]
+    shares = [{"cases": {one: request.cases[one] for one in ids[at]}, "turn": at / parts} for at in range(parts)]
+    return [request.model_copy(update={**share, "target": target}) for target in targets for share in shares]
 
 
 def _named(kernels: Iterable[PackageKernel]) -> tuple[PackageKernel, ...]:
     """Each kernel of a target once, of the first case that has it, by a name of its own."""
     made: dict[tuple[str, str], PackageKernel] = {}
-    taken: set[tuple[str, str]] = set()
+    known: set[tuple[str, str]] = set()
     for kernel in kernels:
-        if (kernel.target, kernel.entry) not in made:
-            here = f"{kernel.name} at {kernel.case}"
+        target, here = kernel.target, f"{kernel.name} at {kernel.case}"
+        if (target, kernel.entry) not in known:
             names = chain((kernel.name, here), (f"{here} #{number}" for number in count(2)))
-            name = next(one for one in names if (kernel.target, one) not in taken)
-            taken.add((kernel.target, name))
-            made[kernel.target, kernel.entry] = kernel.model_copy(update={"name": name})
+            name = next(one for one in names if (target, one) not in made)
+            made[target, name] = kernel.model_copy(update={"name": name})
+            known.add((target, kernel.entry))
     return tuple(made.values())
 
 
@@ -247,24 +239,22 @@ def _left_out(request: CompileRequest, worker: WorkerProcess, error: WorkerError
     end = re.match(r"the process (was killed by \w+)", str(error))
     if end is None:
         raise CannotCompileError(f"{request.package} cannot be compiled: {error}") from None
-    ids = [case.id for case in request.cases]
+    ids = list(request.cases)
     first = 0 if worker.doing.loading else ids.index(worker.doing.doing)
     place = re.search(rf'File "{SOURCES}/(.+)", line (\d+)', worker.printed())  # faulthandler prints what led there
     why = (f"{place[1]}:{place[2]}: " if place else "") + f"the process that made this call {end[1]}"
     return Compiled(skipped=dict.fromkeys(ids[first:], why), done=True)
 
 
-def cases(card: CardFacts) -> Iterator[CompileCase]:
+def cases(card: CardFacts) -> dict[str, Any]:
     """Every case that may be timed, the target first, what is fuzzed, and of what is risky besides one of each kind."""
-    timed = {case.id: case for name, suite in card.suites.items() if name != "cpu" for case in suite}
-    for case in timed.values():
-        yield CompileCase(id=case.id, axes=case.axes, timed=True)
+    timed = {case.id: case.axes for name, suite in card.suites.items() if name != "cpu" for case in suite}
     listed = fuzz_trials.trials(FUZZ_SEED, card, "cuda")
     kinds = {_kind(trial) for trial in listed}
     risks = fuzz_trials.risks(FUZZ_SEED, card, "cuda")  # none that is huge
     risky = {_kind(trial): trial for trial in risks if _kind(trial) not in kinds}
-    for trial in (*listed, *list(risky.values())[:RISKY]):
-        yield CompileCase(id=trial.id, axes=trial.axes, timed=False)
+    fuzzed = {trial.id: trial.axes for trial in (*listed, *list(risky.values())[:RISKY])}
+    return {"cases": {**timed, **fuzzed, **timed}, "timed": frozenset(timed)}
 
 
 def _kind(trial: Trial) -> tuple[object, ...]:
@@ -284,14 +274,12 @@ def _code(cache: Path, made: Compiled) -> dict[str, dict[str, str]]:
     code: dict[str, dict[str, str]] = {}
     for launched, entries in made.launched.items():
         target, _, case = launched.partition("/")
-        told = {"launched": [_launched(cache / entry) for entry in entries]}
-        code.setdefault(target, {})[case] = build_cache.digest(told)
+        parts = [
+            [machine_code.elf_digest([cubin.read_bytes()], machine_code.NO_CODE), {**told, "hash": None}]
+            for cubin, told in (_compiled(cache / entry) for entry in entries)
+        ]
+        code.setdefault(target, {})[case] = build_cache.digest({"launched": parts})
     return code
-
-
-def _launched(entry: Path) -> list[object]:
-    cubin, told = _compiled(entry)
-    return [machine_code.elf_digest([cubin.read_bytes()], machine_code.NO_CODE), {**told, "hash": None}]
 
 
 def _compiled(entry: Path) -> tuple[Path, dict[str, Any]]:
@@ -309,7 +297,7 @@ def facts(cache: Path, kernels: Sequence[PackageKernel]) -> MachineCode:
         return MachineCode((), tuned if kernels else "no Triton kernel was compiled for a timed case")
     try:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = pool.map(lambda kernel: _facts(cache, kernel), wanted)
+            found = pool.map(partial(_facts, cache), wanted)
             return MachineCode(tuple(sorted(found, key=lambda kernel: (kernel.target, kernel.name))))
     except KernelgateError as error:
         return MachineCode((), str(error))

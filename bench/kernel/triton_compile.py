@@ -45,7 +45,7 @@ from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.fuzz_trials import OFFSET, WAY
 from kernelgate.bench.kernel.loading import PackageImportError
 from kernelgate.bench.kernel.operands import TORCH_DTYPES, Bound, Draw
-from kernelgate.bench.kernel.triton_build import SOURCES, CompileCase, Compiled, CompileRequest, PackageKernel
+from kernelgate.bench.kernel.triton_build import SOURCES, Compiled, CompileRequest, PackageKernel
 from kernelgate.bench.system.worker import Doing, Leader
 
 SIDE = "build"
@@ -85,7 +85,7 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
             why += f"; if {lacks} is of another project, install it in the Python that compiles: {sys.executable}"
         if request.target and (why == str(error) or isinstance(cause, ImportError | SyntaxError)):
             return Compiled(error=why)
-        return Compiled(skipped={case.id: why for case in request.cases}, done=True)  # it may be right on a GPU
+        return Compiled(skipped=dict.fromkeys(request.cases, why), done=True)  # it may be right on a GPU
     # What a package says to others through the environment, it must say before they are imported.
     imports = () if variables else brought(before)
     leader.send(Compiled(operators=operators(), imports=imports))
@@ -93,23 +93,23 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
     if not request.target or not any(b"triton" in path.read_bytes() for path in folder.rglob("*.py")):
         return Compiled(operators=operators(), done=True)
     launches = _Launches(request)
-    for case in request.cases:
-        leader.send(Doing(doing=case.id))
-        skipped: dict[str, str] = {}
+    for case, axes in request.cases.items():
+        leader.send(Doing(doing=case))
+        timed, skipped = case in request.timed, dict[str, str]()
         try:
-            with launches.of(case), watch() if case.timed else nullcontext():
-                call(kernel, package, CaseAxes(case.axes))
+            with launches.of(case), watch() if timed else nullcontext():
+                call(kernel, package, CaseAxes(axes))
         except (Exception, SystemExit) as error:
             failed = launches.failure_behind(error)
-            if failed and case.timed:
+            if failed and timed:
                 return Compiled(error=failed)
             place = loading.place(error, SOURCES, request.card.parent)
             text = _short(str(error)).replace(alias, request.package.partition(".")[0])
-            skipped[case.id] = failed or _said(place, f"{type(error).__name__}: {text}")
-        kernels = tuple(launches.made) if case.timed and not request.turn else ()
-        known = case.timed and not (request.turn or skipped or UNFORESEEN)
+            skipped[case] = failed or _said(place, f"{type(error).__name__}: {text}")
+        kernels = tuple(launches.made) if timed and not request.turn else ()
+        known = timed and not (request.turn or skipped or UNFORESEEN)
         entries = tuple(sorted({one.entry for one in kernels}))
-        launched = {f"{request.target}/{case.id}": entries} if known else {}
+        launched = {f"{request.target}/{case}": entries} if known else {}
         leader.send(Compiled(kernels=kernels, launched=launched, skipped=skipped))
     return Compiled(operators=operators(), done=True)
 
@@ -119,7 +119,7 @@ UNFORESEEN: set[str] = set()
 READS_VALUES = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
 
 
-class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """While it is entered, notes what reads values of tensors."""
 
     def __torch_dispatch__(
@@ -133,8 +133,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return func(*args, **(kwargs or {}))
 
 
-def watch() -> AbstractContextManager[object]:
-    return _Watch()  # type: ignore[no-untyped-call]
+watch: Callable[[], AbstractContextManager[object]] = Watch
 
 
 class _Asked:
@@ -187,39 +186,35 @@ class _Launches:
             if compiled is None:
                 UNFORESEEN.add(kernel.__name__)
                 return None
-            if self._case.timed:
+            if self._case in request.timed:
                 compile_launcher(compiled)
             entry = Path(next(iter(compiled.metadata_group.values()))).parent.name
             name = f"{kernel.__name__}[{self._config}]" if self._config else kernel.__name__
-            of: dict[str, Any] = {"target": request.target, "case": self._case.id, "config": self._config}
+            of: dict[str, Any] = {"target": request.target, "case": self._case, "config": self._config}
             self.made.append(PackageKernel(name=name, entry=entry, **of))
             return compiled
 
         JITFunction.run = compile_instead
 
-    def of(self, case: CompileCase) -> AbstractContextManager[None]:
+    def of(self, case: str) -> AbstractContextManager[None]:
         """While a timed case is called, @triton.autotune's configurations are all compiled; of another one, that which
         is fuzzed."""
         self._case, self._config = case, None
         self._failures.clear()
         self.made.clear()
         self._begin = os.fstat(2).st_size
-        if case.timed:
+        if case in self._request.timed:
             return triton_runtime.every_config(partial(setattr, self, "_config"), self._request.turn)
-        return triton_runtime.one_config(case.axes)
+        return triton_runtime.one_config(self._request.cases[case])
 
     def failure_behind(self, error: BaseException | None) -> str | None:
         """Place and text of the kernel's error that led to this one; None where no kernel's did."""
         while error is not None:
             if kernel := next((kernel for failure, kernel in self._failures if failure is error), None):
                 printed = os.pread(2, os.fstat(2).st_size - self._begin, self._begin)
-                return _said(*explain(error, kernel, printed.decode(errors="replace")))
+                return explain(error, kernel, printed.decode(errors="replace"))
             error = error.__cause__ or error.__context__
         return None
-
-
-def _said(place: str, text: str) -> str:
-    return f"{place}: {text}" if place else text
 
 
 def call(kernel: Kernel, package: Any, case: CaseAxes) -> None:
@@ -282,7 +277,7 @@ def watch_operators(alias: str, folder: Path) -> Callable[[], frozenset[str]]:
     return lambda: frozenset(operands.registered() - before - others)
 
 
-def explain(error: Any, kernel: Any, printed: str) -> tuple[str, str]:
+def explain(error: Any, kernel: Any, printed: str) -> str:
     """Place and text of an error that compiling `kernel`, a triton.JITFunction, raised; `printed` was meanwhile. The
     place is a line of the package, such as "my_kernels/swiglu.py:12", or of another file, with its whole path."""
     from triton.compiler.errors import CompilationError
@@ -295,15 +290,19 @@ def explain(error: Any, kernel: Any, printed: str) -> tuple[str, str]:
         functions = (value for value in gc.get_objects() if issubclass(type(value), JITCallable))
         function = next((one for one in functions if one.src == error.src), None)
         place = _at(function, getattr(error.node, "lineno", 1)) if function is not None else ""
-        return place, _short(error.error_message or str(error.__cause__ or error))
+        return _said(place, error.error_message or str(error.__cause__ or error))
     if isinstance(error, PTXASError):
-        if killed := re.search(r"failed with error code -(\d+)$", str(error), re.MULTILINE):
-            return _at(kernel, 1), f"ptxas died due to signal {killed[1]}"
+        killed = re.search(r"failed with error code -(\d+)$", str(error), re.MULTILINE)
         match = _PTXAS.search(str(error))
-        return _at(kernel, 1), f"ptxas: {match['text']}" if match else _short(str(error))
+        why = f"ptxas died due to signal {killed[1]}" if killed else f"ptxas: {match['text']}" if match else str(error)
+        return _said(_at(kernel, 1), why)
     if match := _DIAGNOSTIC.search(printed):
-        return match["place"], _short(match["text"])
-    return loading.place(error, SOURCES) or _at(kernel, 1), f"{type(error).__name__}: {_short(str(error))}"
+        return _said(match["place"], match["text"])
+    return _said(loading.place(error, SOURCES) or _at(kernel, 1), f"{type(error).__name__}: {_short(str(error))}")
+
+
+def _said(place: str, text: str) -> str:
+    return f"{place}: {_short(text)}" if place else _short(text)
 
 
 def _short(text: str) -> str:
@@ -455,43 +454,20 @@ def _on_the_cpu(claims: ClaimsCuda, alias: str) -> Callable[..., None]:
 
 
 class BlankDraw(Draw):
-    """Zeros in place of real numbers: compiling needs no values, and untouched zeros cost neither time nor memory."""
+    """Zeros in place of real numbers: compiling needs no values, and zeros that the system makes when they are read, as
+    numpy's are and torch's are not, cost neither time nor memory."""
 
     def __call__(self, *shape: int, dtype: str | None = None) -> torch.Tensor:
         wanted = TORCH_DTYPES[known(dtype)] if dtype else self.dtype
-        return _untouched(shape, wanted) if wanted.is_floating_point else super().__call__(*shape, dtype=dtype)
+        if not wanted.is_floating_point:
+            return super().__call__(*shape, dtype=dtype)
+        return torch.from_numpy(numpy.zeros(prod(shape) * wanted.itemsize, numpy.uint8)).view(wanted).view(shape)
 
     def normal(self, *shape: int) -> torch.Tensor:
-        return _untouched(shape, torch.float32)
+        return self(*shape, dtype="fp32")
 
     def uniform(self, low: float, high: float, *shape: int) -> torch.Tensor:  # noqa: ARG002 - as Draw has them
-        return _untouched(shape, torch.float32)
-
-
-def _untouched(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-    """Zeros that the system makes when they are read, as torch.zeros does not."""
-    return torch.from_numpy(numpy.zeros(prod(shape) * dtype.itemsize, numpy.uint8)).view(dtype).view(shape)
-
-
-class _Idle:
-    """A stream or an event: everything on it is done at once."""
-
-    cuda_stream = 0
-    device = CUDA
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        pass
-
-    def record(self, *_: Any) -> None:
-        pass
-
-    wait = synchronize = record_event = wait_event = wait_stream = record
-
-    def query(self) -> bool:
-        return True
-
-    def elapsed_time(self, _: Any) -> float:
-        return 1.0
+        return self(*shape, dtype="fp32")
 
 
 def _answer(asked: Any, answers: Mapping[str, Any]) -> Any:
@@ -499,6 +475,16 @@ def _answer(asked: Any, answers: Mapping[str, Any]) -> Any:
     for name, answer in answers.items():
         setattr(asked, name, lambda *_, answer=answer, **__: answer)
     return asked
+
+
+class _Idle:
+    """A stream or an event: everything on it is done at once."""
+
+    cuda_stream, device = 0, CUDA
+
+
+_DONE = ("__init__", "record", "wait", "synchronize", "record_event", "wait_event", "wait_stream")
+_answer(_Idle, {**dict.fromkeys(_DONE), "query": True, "elapsed_time": 1.0})
 
 
 def _benchmark(call: Callable[[], object], *_: object, quantiles: Sequence[float] | None = None, **__: object) -> Any:

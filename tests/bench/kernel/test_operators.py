@@ -175,7 +175,8 @@ def test_what_an_installed_package_registers_is_not_the_packages_own(
         library = write(tmp_path / name, {"package/my_kernels/__init__.py": code, "cache/of": ""})
         for file in carried:
             (library / "package" / "my_kernels" / file).write_bytes(compiled)
-        asked = CompileRequest(library=library, package="my_kernels", card=tree / ".ci/kernels/scale.py", cases=())
+        card = tree / ".ci/kernels/scale.py"
+        asked = CompileRequest(library=library, package="my_kernels", card=card, cases={}, timed=frozenset())
         return compile_package(asked, (None,), TimeLimits())
 
     imports = compiled_package("imports", f"import third_party, torch\n{own}")

@@ -8,16 +8,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from kernelgate.bench.build.sources import Package, package_sources
 from kernelgate.bench.core.errors import BuildError, CompileError
 from kernelgate.bench.kernel import fuzz_trials, triton_build
-from kernelgate.bench.kernel.triton_build import CompileCase, Compiled, CompileRequest, compile_package
+from kernelgate.bench.kernel.axes import AxisValue
+from kernelgate.bench.kernel.triton_build import Compiled, CompileRequest, compile_package
 from kernelgate.bench.kernel.triton_runtime import fill
 from kernelgate.bench.record import LAYOUTS
 from kernelgate.bench.system.interpreter import ROOT
@@ -62,12 +63,20 @@ def library(folder: Path, tree: Path = PROBED, name: str = "my_kernels") -> Path
     return folder
 
 
-def case(way: str, n: int = 4096, *, timed: bool = True) -> CompileCase:
-    return CompileCase(id=f"n{n}_{way}", axes={"N": n, "way": way, "dtype": "bf16"}, timed=timed)
+class Case(NamedTuple):
+    way: str
+    n: int = 4096
+    timed: bool = True
+
+    @property
+    def id(self) -> str:
+        return f"n{self.n}_{self.way}"
 
 
-def request(folder: Path, cases: Iterable[CompileCase]) -> CompileRequest:
-    return CompileRequest(library=folder, package="my_kernels", card=PROBED / "card.py", cases=tuple(cases))
+def request(folder: Path, *cases: Case) -> CompileRequest:
+    axes: dict[str, dict[str, AxisValue]] = {one.id: {"N": one.n, "way": one.way, "dtype": "bf16"} for one in cases}
+    timed = frozenset(one.id for one in cases if one.timed)
+    return CompileRequest(library=folder, package="my_kernels", card=PROBED / "card.py", cases=axes, timed=timed)
 
 
 def compiled(asked: CompileRequest, *targets: str, limits: TimeLimits | None = None) -> Compiled:
@@ -88,12 +97,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def made(built: Path) -> Compiled:
     cases = [
-        *map(case, WRAPPERS),
-        *(case(f"faults.{name}", 200, timed=False) for name in FAULTS),
-        *(case("tuned.scale", n, timed=False) for n in range(200, 216)),
-        case("plain.scale", 17, timed=False),
+        *map(Case, WRAPPERS),
+        *(Case(f"faults.{name}", 200, timed=False) for name in FAULTS),
+        *(Case("tuned.scale", n, timed=False) for n in range(200, 216)),
+        Case("plain.scale", 17, timed=False),
     ]
-    return compiled(request(built, cases))
+    return compiled(request(built, *cases))
 
 
 def of(made: Compiled, way: str, target: str = "sm_80") -> dict[str, str | None]:
@@ -194,16 +203,16 @@ def test_a_measuring_process_finds_what_was_compiled(built: Path, made: Compiled
 def test_an_error_in_a_timed_kernel(tmp_path: Path) -> None:
     """At the line of the function that it is in, for the first target that has it."""
     with pytest.raises(CompileError) as caught:
-        compiled(request(library(tmp_path), [case("plain.scale"), case("faults.nested")]), "sm_90")
+        compiled(request(library(tmp_path), Case("plain.scale"), Case("faults.nested")), "sm_90")
     assert caught.value.first == f"{place('nested', 'helpers')}: {FAULTS['nested']}"
     assert caught.value.target == "sm_90"
 
 
 def test_a_call_that_ends_its_process(tmp_path: Path) -> None:
     """It may be right on a GPU."""
-    fuzzed = case("plain.scale", 17, timed=False)
-    cases = [case("plain.scale"), case("faults.killed"), case("plain.twice"), fuzzed]
-    made = compiled(request(library(tmp_path), cases), "sm_90")
+    fuzzed = Case("plain.scale", 17, timed=False)
+    cases = [Case("plain.scale"), Case("faults.killed"), Case("plain.twice"), fuzzed]
+    made = compiled(request(library(tmp_path), *cases), "sm_90")
     assert [one.name for one in made.kernels] == ["scale_kernel"]
     why = f"{place('killed')}: the process that made this call was killed by SIGABRT"
     assert made.skipped == dict.fromkeys(("n4096_faults.killed", "n4096_plain.twice", "n17_plain.scale"), why)
@@ -214,18 +223,18 @@ def test_a_package_that_cannot_be_imported(tmp_path: Path) -> None:
     (tmp_path / "tree" / "my_kernels").mkdir(parents=True)
     (tmp_path / "tree" / "my_kernels" / "__init__.py").write_text("import nonesuch\n")
     with pytest.raises(CompileError) as caught:
-        compiled(request(library(tmp_path, tmp_path / "tree"), [case("plain.scale")]), "sm_90")
+        compiled(request(library(tmp_path, tmp_path / "tree"), Case("plain.scale")), "sm_90")
     assert caught.value.first.startswith("my_kernels/__init__.py:1: ModuleNotFoundError: No module named 'nonesuch'")
     assert "if nonesuch is of another project, install it in the Python that compiles" in caught.value.first
     for own in ("from my_kernels import nonesuch\nimport my_kernels.none", "from .nonesuch import scale"):
         (tmp_path / "tree" / "my_kernels" / "__init__.py").write_text(own)
         with pytest.raises(CompileError) as caught:
-            compiled(request(library(tmp_path / own[-5:], tmp_path / "tree"), [case("plain.scale")]), "sm_90")
+            compiled(request(library(tmp_path / own[-5:], tmp_path / "tree"), Case("plain.scale")), "sm_90")
         assert "install" not in caught.value.first, "what the package itself lacks nobody else has"
 
 
 def test_a_wrapper_that_is_gone_is_named_as_the_package_has_it(tmp_path: Path) -> None:
-    [(_, said)] = compiled(request(library(tmp_path), [case("plain.gone")]), "sm_90").skipped.items()
+    [(_, said)] = compiled(request(library(tmp_path), Case("plain.gone")), "sm_90").skipped.items()
     assert said.endswith("AttributeError: module 'my_kernels.plain' has no attribute 'gone'")
 
 
@@ -233,7 +242,7 @@ def test_what_needs_a_real_gpu_or_has_no_triton_is_no_error(tmp_path: Path) -> N
     def built_of(name: str, code: str) -> Compiled:
         (tmp_path / name).mkdir()
         (tmp_path / name / "my_kernels.py").write_text(code)
-        return compiled(request(library(tmp_path / f"{name}.library", tmp_path / name), [case("plain.scale")]))
+        return compiled(request(library(tmp_path / f"{name}.library", tmp_path / name), Case("plain.scale")))
 
     made = built_of("gpu", "import torch\nraise RuntimeError('no driver\\nfound')\n")
     assert made == Compiled(skipped={"n4096_plain.scale": "my_kernels.py:2: RuntimeError: no driver"})
@@ -243,7 +252,7 @@ def test_what_needs_a_real_gpu_or_has_no_triton_is_no_error(tmp_path: Path) -> N
 
 def test_the_time_limit(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"my_kernels took longer to compile than 0.2 s"):
-        compiled(request(library(tmp_path), [case("plain.scale")]), limits=replace(TimeLimits(), total_s=0.2))
+        compiled(request(library(tmp_path), Case("plain.scale")), limits=replace(TimeLimits(), total_s=0.2))
 
 
 def test_two_builds_are_the_same_bytes(
@@ -254,7 +263,7 @@ def test_two_builds_are_the_same_bytes(
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     again = library(tmp_path / "somewhere" / "else")
     timed = {one.case.partition("_")[2] for one in made.kernels}
-    second = compiled(request(again, map(case, sorted(timed, key=WRAPPERS.index))))
+    second = compiled(request(again, *map(Case, sorted(timed, key=WRAPPERS.index))))
     entries = [path for path in (again / "cache").rglob("*") if path.is_file()]
     assert any(path.suffix == ".cubin" for path in entries)
     for path in entries:
@@ -265,15 +274,12 @@ def test_two_builds_are_the_same_bytes(
 
 def test_what_is_risky_is_compiled_for_once_of_each_kind() -> None:
     card = registered.facts(registered.ROOT / "tests/repositories/swiglu/.ci/kernels/swiglu.py")
-    cases = list(triton_build.cases(card))
+    asked = triton_build.cases(card)
     own = {trial.id for trial in fuzz_trials.trials(triton_build.FUZZ_SEED, card, "cuda")}
-    risky = [case for case in cases if not case.timed and case.id not in own]
+    risky = [axes["way"] for name, axes in asked["cases"].items() if name not in asked["timed"] and name not in own]
     assert 0 < len(risky) <= triton_build.RISKY
-    assert len({case.id for case in cases}) == len(cases)
-    assert [case.axes["way"] for case in risky].count("offset") == 2, (
-        "where nothing divides the sizes, and where wide loads do"
-    )
-    assert {case.axes["way"] for case in risky} <= {*LAYOUTS, "plain", "repeat", "two-streams"}, "nothing huge"
+    assert risky.count("offset") == 2, "where nothing divides the sizes, and where wide loads do"
+    assert {*risky} <= {*LAYOUTS, "plain", "repeat", "two-streams"}, "nothing huge"
 
 
 FOLLOWED = """
@@ -325,7 +331,7 @@ def code(folder: Path, source: str, *ways: str) -> dict[str, str]:
     (tree / "my_kernels").mkdir(parents=True)
     (tree / "my_kernels/__init__.py").write_text("from . import own\n")
     (tree / "my_kernels/own.py").write_text(source)
-    made = compiled(request(library(folder / "library", tree), [case(f"own.{way}") for way in ways]), "sm_90")
+    made = compiled(request(library(folder / "library", tree), *(Case(f"own.{way}") for way in ways)), "sm_90")
     found = triton_build._code(folder / "library/cache", made).get("sm_90", {})
     return {case_.partition(".")[2]: digest for case_, digest in found.items()}
 
@@ -355,7 +361,7 @@ def test_where_there_is_a_driver_what_the_c_compiler_makes_for_triton_comes_alon
     made: dict[str, dict[str, bytes]] = {}
     for name, place in {"with": driver, "again": driver, "without": tmp_path}.items():
         monkeypatch.setenv("TRITON_LIBCUDA_PATH", str(place))
-        compiled(request(library(tmp_path / name), [case("plain.scale")]), "sm_90")
+        compiled(request(library(tmp_path / name), Case("plain.scale")), "sm_90")
         helpers = (tmp_path / name / "cache").glob("*/*.so")
         made[name] = {path.name.partition(".")[0]: path.read_bytes() for path in helpers}
     assert (list(made["with"]), made["without"]) == (["cuda_utils"], {})
