@@ -11,27 +11,22 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.core.errors import why
-from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.system import interpreter, isolation, lock, supervise
 from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.supervise import Running
 from kernelgate.bench.system.worker import ImportAhead, child_environment, widen
-
-if TYPE_CHECKING:  # they load torch, which waits
-    from kernelgate.bench.kernel.card import Kernel
-    from kernelgate.bench.kernel.operands import Bound
 
 WARM_UP = 10
 """Calls before the one that is profiled, which warm caches and clocks; two calls of a short kernel do little. One more,
@@ -125,14 +120,12 @@ class WarmProcesses:
             self.load(at + AHEAD)
         deadline = time.monotonic() + LOADING_S
         for other in range(self.told):
-            while self._loads(other) and time.monotonic() < deadline:
+            process, done = self.waiting[other][0].process, _loaded(self.folder / str(other))
+            while process.poll() is None and not done.exists() and time.monotonic() < deadline:
                 time.sleep(0.02)
         running, gate = self.waiting[at]
         os.write(gate, b"\n")
         return running
-
-    def _loads(self, at: int) -> bool:
-        return self.waiting[at][0].process.poll() is None and not _loaded(self.folder / str(at)).exists()
 
 
 def _loaded(fifo: Path) -> Path:
@@ -153,25 +146,17 @@ def warm(watching: Sequence[Watching], first: int = AHEAD) -> Iterator[WarmProce
 
 
 def prepared(request: WatchedCall, device: str) -> Iterator[Callable[[], Any]]:
-    """The call of each case, with its inputs and outputs on the device."""
+    """The call of each case, with its inputs and outputs on the device. Raises what the card's own code raises."""
     from kernelgate.bench.kernel import loading, operands
-
-    judge = loading.load(request.card)
-    bound = operands.bind(request.library.read(), judge, "head")
-    for axes in request.cases:
-        yield prepared_case(judge, bound, axes, device)
-
-
-def prepared_case(judge: Kernel, bound: Bound, axes: Mapping[str, AxisValue], device: str) -> Callable[[], Any]:
-    """One case's call of a library that is loaded. Raises what the card's own code raises."""
-    from kernelgate.bench.kernel import operands
     from kernelgate.bench.kernel.card import CaseAxes
     from kernelgate.bench.kernel.operands import Draw
 
-    case = CaseAxes(axes)
-    given = operands.inputs(judge, case, Draw(case, device, 0))
-    shapes = operands.output_shapes(judge, case, given)
-    return bound.prepared(case, given, operands.empty_outputs(judge, shapes, device))
+    judge = loading.load(request.card)
+    bound = operands.bind(request.library.read(), judge, "head")
+    for case in map(CaseAxes, request.cases):
+        given = operands.inputs(judge, case, Draw(case, device, 0))
+        shapes = operands.output_shapes(judge, case, given)
+        yield bound.prepared(case, given, operands.empty_outputs(judge, shapes, device))
 
 
 def run(request: WatchedCall, turn: Callable[[], object]) -> None:
