@@ -17,7 +17,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, chdir, nullcontext, suppress
 from functools import partial, wraps
 from importlib.machinery import ExtensionFileLoader
@@ -86,9 +86,11 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
         if request.target and (why == str(error) or isinstance(cause, ImportError | SyntaxError)):
             return Compiled(error=why)
         return Compiled(skipped=dict.fromkeys(request.cases, why), done=True)  # it may be right on a GPU
+    places = tuple(f"{place}{os.sep}" for place in sys.path if place)
+    new = [(name, getattr(sys.modules[name], "__spec__", None)) for name in list(sys.modules) if name not in before]
+    installed = (name for name, spec in new if spec and str(spec.origin).startswith(places))
     # What a package says to others through the environment, it must say before they are imported.
-    imports = () if variables else brought(before)
-    leader.send(Compiled(operators=operators(), imports=imports))
+    leader.send(Compiled(operators=operators(), imports=() if variables else tuple(installed)))
     # Where there is nothing to compile, a call would compute on the CPU what is meant for a GPU.
     if not request.target or not any(b"triton" in path.read_bytes() for path in folder.rglob("*.py")):
         return Compiled(operators=operators(), done=True)
@@ -136,21 +138,15 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 watch: Callable[[], AbstractContextManager[object]] = Watch
 
 
-class _Asked:
+class _Asked(SimpleNamespace):
     """Properties of a GPU: whoever reads others than its compute capability is noted."""
 
-    def __init__(self, properties: Mapping[str, Any]) -> None:
-        self._properties = properties
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("major", "minor"):
+    def __getattribute__(self, name: str) -> Any:
+        if name not in ("major", "minor") and not name.startswith("__"):
             UNFORESEEN.add(name)
-        try:
-            return self._properties[name]
-        except KeyError:
-            raise AttributeError(name) from None
+        return super().__getattribute__(name)
 
-    __getitem__ = __getattr__
+    __getitem__ = __getattribute__
 
 
 def compile_launcher(compiled: Any) -> None:
@@ -172,7 +168,6 @@ class _Launches:
         from triton.runtime.jit import JITFunction
 
         self._request = request
-        self._failures: list[tuple[BaseException, Any]] = []  # of the present case; a launcher may have caught some
         self.made: list[PackageKernel] = []
         """By the present case's launches."""
         launch = JITFunction.run
@@ -181,7 +176,7 @@ class _Launches:
             try:
                 compiled = launch(kernel, *args, grid=grid, warmup=True, **kwargs)
             except Exception as error:
-                self._failures.append((error, kernel))
+                error.of_kernel = kernel  # type: ignore[attr-defined] # a launcher may catch it, and raise another
                 raise
             if compiled is None:
                 UNFORESEEN.add(kernel.__name__)
@@ -200,7 +195,6 @@ class _Launches:
         """While a timed case is called, @triton.autotune's configurations are all compiled; of another one, that which
         is fuzzed."""
         self._case, self._config = case, None
-        self._failures.clear()
         self.made.clear()
         self._begin = os.fstat(2).st_size
         if case in self._request.timed:
@@ -210,9 +204,9 @@ class _Launches:
     def failure_behind(self, error: BaseException | None) -> str | None:
         """Place and text of the kernel's error that led to this one; None where no kernel's did."""
         while error is not None:
-            if kernel := next((kernel for failure, kernel in self._failures if failure is error), None):
+            if hasattr(error, "of_kernel"):
                 printed = os.pread(2, os.fstat(2).st_size - self._begin, self._begin)
-                return explain(error, kernel, printed.decode(errors="replace"))
+                return explain(error, error.of_kernel, printed.decode(errors="replace"))
             error = error.__cause__ or error.__context__
         return None
 
@@ -235,20 +229,12 @@ def call(kernel: Kernel, package: Any, case: CaseAxes) -> None:
             bound.prepared(case, inputs, outputs)()
 
 
-def brought(before: Set[str]) -> tuple[str, ...]:
-    """The installed modules that were imported since, in that order."""
-    found = {name: getattr(sys.modules[name], "__spec__", None) for name in list(sys.modules) if name not in before}
-    places = tuple(f"{place}{os.sep}" for place in sys.path if place)
-    return tuple(name for name, spec in found.items() if spec and str(spec.origin).startswith(places))
-
-
 def watch_operators(alias: str, folder: Path) -> Callable[[], frozenset[str]]:
     """Gives the function that tells what the package in `folder` has registered since, without overloads' names. What
     torch and installed packages register when they are first imported is not its own: both sides have it from the same
     file."""
 
-    before, others = operands.registered(), set[str]()
-    define = torch.library.Library.define
+    before, others, define = operands.registered(), set[str](), torch.library.Library.define
     own, installed = folder.resolve(), [Path(place).resolve() for place in sys.path if place]
 
     def noted(library: Any, schema: str, *args: Any, **kwargs: Any) -> Any:
@@ -328,24 +314,22 @@ def pretend(target: Target, alias: str) -> None:
     models = {archs.target(one.limits.target.removeprefix("sm_"))[:2]: one for one in (*hardware.GPUS.values(),)[::-1]}
     model = models[max((one for one in models if one <= capability), default=min(models))]
     limits = model.limits
-    properties = _Asked(
-        {  # by torch's names, and by Triton's
-            "name": f"NVIDIA {model.name}",
-            "major": capability[0],
-            "minor": capability[1],
-            **dict.fromkeys(("multi_processor_count", "multiprocessor_count"), model.sm_count),
-            **dict.fromkeys(("regs_per_multiprocessor", "max_num_regs"), limits.registers),
-            **dict.fromkeys(("shared_memory_per_block_optin", "max_shared_mem"), limits.block_shared_bytes),
-            **dict.fromkeys(("warp_size", "warpSize"), 32),
-            "shared_memory_per_block": 48 * 1024,
-            "shared_memory_per_multiprocessor": limits.shared_bytes,
-            "max_threads_per_multi_processor": 32 * limits.warps,
-            "total_memory": 80 * 2**30,
-            "L2_cache_size": int(model.l2_bytes),
-            "sm_clock_rate": 1_500_000,
-            "mem_clock_rate": 2_500_000,
-            "mem_bus_width": 5120,
-        }
+    properties = _Asked(  # by torch's names, and by Triton's
+        name=f"NVIDIA {model.name}",
+        major=capability[0],
+        minor=capability[1],
+        **dict.fromkeys(("multi_processor_count", "multiprocessor_count"), model.sm_count),
+        **dict.fromkeys(("regs_per_multiprocessor", "max_num_regs"), limits.registers),
+        **dict.fromkeys(("shared_memory_per_block_optin", "max_shared_mem"), limits.block_shared_bytes),
+        **dict.fromkeys(("warp_size", "warpSize"), 32),
+        shared_memory_per_block=48 * 1024,
+        shared_memory_per_multiprocessor=limits.shared_bytes,
+        max_threads_per_multi_processor=32 * limits.warps,
+        total_memory=80 * 2**30,
+        L2_cache_size=int(model.l2_bytes),
+        sm_clock_rate=1_500_000,
+        mem_clock_rate=2_500_000,
+        mem_bus_width=5120,
     )
     nothing = ("init", "_lazy_init", "set_device", "synchronize", "empty_cache", "set_stream", "manual_seed")
     of_torch = {
