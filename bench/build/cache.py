@@ -193,11 +193,9 @@ def prune(cache: Path, unused_s: float, most_bytes: float) -> Pruned:
     for entry in left:
         if now - entry.last_used <= unused_s and size <= most_bytes:
             break
-        if _removed(entry.folder):
-            removed.append(entry)
-            size -= entry.size
-        else:
-            in_use.append(entry)
+        gone = _removed(entry.folder)
+        (removed if gone else in_use).append(entry)
+        size -= entry.size if gone else 0
     kept = tuple(entry for entry in left if entry not in removed)
     return Pruned(tuple(removed), kept, tuple(in_use))
 

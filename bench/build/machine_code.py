@@ -185,8 +185,7 @@ def _without_parameters(name: str) -> str:
 
 def _short(name: str) -> str:
     """`a::b<a::T, (a::E)1>` as `b<T, 1>`: without namespaces and casts."""
-    bare = re.sub(r"(?:\w+|\(anonymous namespace\))::", "", name)
-    return re.sub(r"\(\w+\)(?=-?\w)", "", bare)
+    return re.sub(r"\(\w+\)(?=-?\w)", "", re.sub(r"(?:\w+|\(anonymous namespace\))::", "", name))
 
 
 def _run(*words: str | Path, cwd: Path | None = None) -> str:

@@ -90,8 +90,7 @@ def run(
         nullcontext(workers) if workers else worker_pool() as processes,
     ):
         for number, part in enumerate(parts):
-            share_s = left_s / (len(parts) - number)
-            done, took_s = _of_card(part, seed, environment.kind(machine), share_s, processes)
+            done, took_s = _of_card(part, seed, environment.kind(machine), left_s / (len(parts) - number), processes)
             left_s = max(0.0, left_s - took_s)
             checks.append(done)
     return tuple(checks)

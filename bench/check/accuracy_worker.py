@@ -94,8 +94,7 @@ def _entries(parts: Parts, shapes: Shapes, draw: Draw) -> torch.Tensor | None:
     count = max(1, parts.count * ELEMENTS[draw.device] // max(1, elements))
     if count >= parts.count:
         return None
-    order = torch.randperm(parts.count, generator=draw.generator, device=draw.device)
-    return order[:count].sort().values
+    return torch.randperm(parts.count, generator=draw.generator, device=draw.device)[:count].sort().values
 
 
 def _summed(asked: DrawnInputs, name: str, results: list[DrawnOutput]) -> OutputAccuracy:

@@ -78,8 +78,7 @@ def guarded(
     width = compare.bits_dtype(dtype)
     guard = GUARD_BYTES // width.itemsize
     lengths = place.strides if place.strides is not None else torch.empty(shape, device="meta").stride()
-    empty = 0 in shape
-    needed = 0 if empty else 1 + sum((size - 1) * step for size, step in zip(shape, lengths, strict=True))
+    needed = 0 if 0 in shape else 1 + sum((size - 1) * step for size, step in zip(shape, lengths, strict=True))
     first = guard + place.offset
     buffer = torch.full((guard + first + needed,), pattern, dtype=width, device=device)
     tensor = buffer.view(dtype)[first : first + needed].as_strided(tuple(shape), lengths, first)
@@ -297,8 +296,7 @@ def calling(subject: Subject) -> Iterator[None]:
 def run(ready: ReadyCall) -> KernelCall:
     judge = ready.subject.judge
     made, right = called(ready), ready.right()
-    kept = judge.in_place or ready.subject.bound.returns(tuple(ready.shapes))
-    outputs = {} if kept else ready.outputs
+    outputs = {} if judge.in_place or ready.subject.bound.returns(tuple(ready.shapes)) else ready.outputs
     return KernelCall(
         comparison=ready.compared(made, right),
         right=right,

@@ -118,8 +118,7 @@ class BaseTrials(ExitStack):
         self.head, self.why_not = head, ""
         self.process: TrialProcess | None = None
         if library is not None:
-            process = TrialProcess(library, head.card, head.device, head.workers, "base")
-            self.process = self.enter_context(process)
+            self.process = self.enter_context(TrialProcess(library, head.card, head.device, head.workers, "base"))
 
     def beside(self, result: record.FuzzResult, trial: Trial, times: int = 1) -> record.FuzzResult:
         """The result with what the base did, the first that is alike of so many tries."""
@@ -398,8 +397,7 @@ def _failed(process: TrialProcess, soak: Soak, trial: Trial, outcome: TrialOutco
     facts = trials.examined(process, trial, outcome)
     smallest, why = facts.smallest or trial, facts.fault or outcome.fault or ""
     why = f"{why}; {facts.words}" if facts.words else why
-    final = fuzz_trials.keep(soak.corpus, card.name, _as_kept(smallest, outcome, why))
-    if final != path:
+    if fuzz_trials.keep(soak.corpus, card.name, _as_kept(smallest, outcome, why)) != path:
         path.unlink(missing_ok=True)
     if smallest.id not in soak.kept:
         soak.kept[smallest.id] = repeat(card, smallest)

@@ -86,8 +86,7 @@ class TrialProcess(KernelWorker):
         workers: WorkerPool,
         side: record.Side = "head",
     ) -> None:
-        libraries = ((side, LibraryAt.of(library)),)
-        request = CheckRequest(device=device, libraries=libraries, card=card.file.absolute())
+        request = CheckRequest(device=device, libraries=((side, LibraryAt.of(library)),), card=card.file.absolute())
         ahead = imports({side: library})
         super().__init__(workers, WORKER, request, str(library.path), LOADING_S, library.python, ahead)
         self.card, self.device = card, device

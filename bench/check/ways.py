@@ -356,8 +356,7 @@ def _entries(count: int, made: Tensors) -> list[int]:
         for boundary in BOUNDARIES:
             for per_entry in (elements, elements * tensor.element_size()):
                 found |= {boundary // per_entry + step for step in (-1, 0, 1)}
-    generator = torch.Generator().manual_seed(0)
-    found |= set(torch.randint(count, (LOOKED_AT,), generator=generator).tolist())
+    found |= set(torch.randint(count, (LOOKED_AT,), generator=torch.Generator().manual_seed(0)).tolist())
     return sorted(at for at in found if 0 <= at < count)
 
 
@@ -387,5 +386,4 @@ def _tried(card: Path, subjects: Mapping[record.Side, Subject], trial: Trial) ->
     except UntriedError as error:
         return TrialOutcome(untried=str(error), inapplicable=isinstance(error, InapplicableError))
     except Exception as error:
-        mistake = str(loading.mistake_of(card, "", error))
-        return TrialOutcome(untried=f"the card failed at {mistake}")
+        return TrialOutcome(untried=f"the card failed at {loading.mistake_of(card, '', error)}")

@@ -178,8 +178,7 @@ def _number(metric: Any) -> float | None:
 def _figures(value: Callable[[str], float | None]) -> dict[str, float]:
     figures: dict[str, float] = {}
     for metric in METRICS.values():
-        numbers = map(value, metric.counters)
-        if (number := next((one for one in numbers if one is not None), None)) is not None:
+        if (number := next((one for one in map(value, metric.counters) if one is not None), None)) is not None:
             figures[metric.key] = number * metric.scale
     _add(figures, "bank_conflicts", "conflicts_ld", "conflicts_st")
     _add(figures, "local_instructions", "local_loads", "local_stores")

@@ -318,9 +318,7 @@ def failure(lines: Iterable[str], code: int, pattern: str | None) -> str | None:
     errors = [line.split("==ERROR==", 1)[1].strip() for line in output if "==ERROR==" in line]
     if errors:
         return f"ncu reports: {ncu_reader.plain(errors[0]).rstrip('.')}"
-    if code != 0:
-        return f"ncu ended with {code}; its last words: {last_words(output)}"
-    return None
+    return f"ncu ended with {code}; its last words: {last_words(output)}" if code else None
 
 
 def last_words(lines: Sequence[str]) -> str:

@@ -70,8 +70,7 @@ def read(asked: CardQuestions, leader: Leader) -> CardsAnswer:
             mistakes += open_
             cards += () if open_ else (facts,)
         except (Exception, SystemExit, KeyboardInterrupt) as error:
-            mistake = error if isinstance(error, CardError) else mistake_of(path, "", error)
-            mistakes.append(CardMistake(**vars(mistake)))
+            mistakes.append(CardMistake(**vars(error if isinstance(error, CardError) else mistake_of(path, "", error))))
     return CardsAnswer(cards=tuple(cards), mistakes=tuple(mistakes))
 
 
@@ -115,8 +114,7 @@ class _Reader:
         for member in ("inputs", "outputs", "state", "oracle", "reference", "compare"):
             alone = "ops" not in (takes(getattr(kernel, member)) or ())
             self._must(alone, member, f"{member}() takes ops, which only call() gets: write {member}(self, case, …)")
-        text = "call() must take self, ops, case, and its outputs and inputs by name"
-        self._must(call_by_name(kernel), "call", text)
+        self._must(call_by_name(kernel), "call", "call() must take self, ops, case, and its outputs and inputs by name")
         suites = {name: tuple(map(self.case, cases)) for name, cases in self.suites.items()}
         for name, cases in suites.items():
             twice = _twice([case.id for case in cases])
@@ -172,11 +170,10 @@ class _Reader:
         if moved is None:  # inputs and outputs once each; None where their shapes cannot be known without torch
             tensors = self._given_and_made(case)
             moved = None if tensors is None else sum(tensor.bytes for tensor in tensors)
-        label = self._asked("label", lambda: self.kernel.label(case))
         return CaseFacts(
             id=id_,
             axes=dict(case),
-            label=self._word("label", label or case_axes.label(case)),
+            label=self._word("label", self._asked("label", lambda: self.kernel.label(case)) or case_axes.label(case)),
             flops=self._number("flops", self._asked("flops", lambda: self.kernel.flops(case))),
             bytes=self._number("bytes", moved),
             tolerance=tolerance and (float(tolerance[0]), float(tolerance[1])),

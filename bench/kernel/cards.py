@@ -265,8 +265,7 @@ def planned(
     checks: tuple[record.CheckKind, ...] = PLANNED_CHECKS,
 ) -> record.Expected:
     """What a pull request's whole measurement holds on the GPU `label`, from the default branch's cards."""
-    chosen = select(known, "cuda") if known.cards else ()
-    whole = expected(chosen, processes, label, target, checks)
+    whole = expected(select(known, "cuda") if known.cards else (), processes, label, target, checks)
     listed = tuple(card.model_copy(update={"source": "default branch"}) for card in whole.cards)
     whole = whole.model_copy(update={"cards": listed})
     return whole.model_copy(update={"hash": record.expected_hash(whole)})

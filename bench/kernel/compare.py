@@ -176,8 +176,7 @@ def place(output: str, index: Sequence[int]) -> str:
 
 
 def bits_dtype(dtype: torch.dtype) -> torch.dtype:
-    bits = DTYPES[NAMES[dtype]].bits
-    found: torch.dtype = getattr(torch, f"int{bits}") if dtype != torch.bool else torch.int8
+    found: torch.dtype = getattr(torch, f"int{DTYPES[NAMES[dtype]].bits}") if dtype != torch.bool else torch.int8
     return found
 
 

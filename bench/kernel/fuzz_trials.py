@@ -197,8 +197,7 @@ def domain(card: CardFacts, device: DeviceKind) -> Domain:
                 new = range(*content)
                 old = ranges.get(axis, new)
                 if old != new:  # from the smallest to the largest of both
-                    step = old.step if old.step == new.step else 1
-                    new = range(min(old[0], new[0]), max(old[-1], new[-1]) + 1, step)
+                    new = range(min(old[0], new[0]), max(old[-1], new[-1]) + 1, old.step if old.step == new.step else 1)
                 ranges[axis] = new
             case {"between": ends}:
                 low, high = map(float, ends)
@@ -232,8 +231,7 @@ def _leaves(values: Any) -> Iterator[Any]:
 def small(card: CardFacts, known: Domain, device: DeviceKind, size: int = SMALL) -> Axes:
     """A case that is quickly run, of this size where ranges have it; of a card without ranges its smallest."""
     if not known.ranges:
-        suite = card.suites["cpu" if device == "cpu" else "pr"]
-        return dict(min(suite, key=lambda case: case.bytes or 0.0).axes)
+        return dict(min(card.suites["cpu" if device == "cpu" else "pr"], key=lambda case: case.bytes or 0.0).axes)
     sizes: Axes = {}
     for axis, whole in known.ranges.items():
         sizes[axis] = size if size in whole else whole[-1] if whole[-1] < size else whole[0]

@@ -70,8 +70,7 @@ def load(path: Path) -> Kernel:
 
 def load_module(path: Path) -> ModuleType:
     """Runs the file as a module of a name of its own."""
-    name = f"kernelgate_card_{path.stem}_{next(_numbers)}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(f"kernelgate_card_{path.stem}_{next(_numbers)}", path)
     if spec is None or spec.loader is None:
         raise CardError(str(path), None, "", "this is no Python file")
     module = importlib.util.module_from_spec(spec)

@@ -336,6 +336,4 @@ def results(bound: Bound, returned: Any, given: Inputs, outs: Tensors, in_place:
     """Where a call left its outputs: in what it returned, in its inputs, or in the outputs that it was handed."""
     if in_place:
         return {name: given[name] for name in in_place}
-    if bound.returns(tuple(outs)):
-        return named(returned, tuple(outs), "call()")
-    return outs
+    return named(returned, tuple(outs), "call()") if bound.returns(tuple(outs)) else outs

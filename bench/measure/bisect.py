@@ -456,8 +456,7 @@ def opened_trial(
                 say(why)
                 unbuilt.append(why)
                 continue
-            limit = limit_s if device == "cuda" else None
-            if found := _first_failing(bench, (*kept, *listed), limit):
+            if found := _first_failing(bench, (*kept, *listed), limit_s if device == "cuda" else None):
                 yield replace(bench, trial=found)
                 return
         if len(unbuilt) == len(wanted):

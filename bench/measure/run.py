@@ -532,8 +532,7 @@ def sanitize(
             gpu = only_gpu()
             with lock.device(machine.device.uuid):
                 which = replace(asked, cases=cases)
-                tools = started.get(one.card.name)
-                done.append(sanitizing.check(one.card, one.sides, gpu, which, tools))
+                done.append(sanitizing.check(one.card, one.sides, gpu, which, started.get(one.card.name)))
         except KernelgateError as error:
             done.append(sanitizing.skipped(str(error), one.card.name))
     return tuple(done)

@@ -373,8 +373,7 @@ class WorkerPool:
                     ready.append(worker)
 
     def _started(self, function: str, python: Path) -> WorkerProcess:
-        shares = function.startswith(SHARES)
-        fds, apart = (self.fds, isolation.here()) if shares else ((), isolation.alone())
+        fds, apart = (self.fds, isolation.here()) if function.startswith(SHARES) else ((), isolation.alone())
         self.started.append(self.stack.enter_context(WorkerProcess(function, fds, apart, python)))
         return self.started[-1]
 

@@ -79,7 +79,10 @@ def timed(
         case_timing.warm_up(team, samples, case_timing.WARM_UP_S, pause_when_capped=device == "cuda")
         case_timing.time_rounds(team, samples, rounds, lambda: None)
         done = case_timing.finished(team, samples, CARD)
-        timing = _with_call(done.timing, wrong=not kernel.agrees(head))
+        # One more call of the head, which is compared whatever the draw of the others came to.
+        calls, wrong = done.timing.calls.get("head", record.Calls()), not kernel.agrees(head)
+        counts = {"made": (calls.made or 0) + 1, "compared": (calls.compared or 0) + 1, "failed": calls.failed + wrong}
+        of_head = {"calls": {**done.timing.calls, "head": calls.model_copy(update=counts)}}
         took_s = time.monotonic() - begun
     process = record.Process(
         id=f"{os.getpid()}-{started:%H%M%S%f}",
@@ -87,7 +90,7 @@ def timed(
         seed=str(seed),
         started_at=started.isoformat(timespec="seconds"),
         wall_seconds=round(took_s, 3),
-        timings=(timing,),
+        timings=(done.timing.model_copy(update=of_head),),
     )
     return RunRecord(
         run=record.Run(producer="kernelgate", ended="complete", created_at=started.isoformat(timespec="seconds")),
@@ -97,13 +100,6 @@ def timed(
         processes=(process,),
         notes=done.notes,
     )
-
-
-def _with_call(timing: record.Timing, wrong: bool) -> record.Timing:
-    """One more call of the head, which was compared whatever the draw of the others came to."""
-    calls = timing.calls.get("head", record.Calls())
-    counts = {"made": (calls.made or 0) + 1, "compared": (calls.compared or 0) + 1, "failed": calls.failed + wrong}
-    return timing.model_copy(update={"calls": {**timing.calls, "head": calls.model_copy(update=counts)}})
 
 
 class FunctionCard(Kernel):

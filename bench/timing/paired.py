@@ -289,8 +289,7 @@ def wanted(plan: PairedPlan, current: RunRecord, undecided: Undecided) -> frozen
     open_ -= _given_up(current)
     if not open_ or not current.processes:
         return open_
-    never = frozenset(key for key in open_ if not counts.get(key, 0))
-    return open_ & (undecided(current) | never)
+    return open_ & (undecided(current) | frozenset(key for key in open_ if not counts.get(key, 0)))
 
 
 def chosen(plan: PairedPlan, part: CardPlan, current: RunRecord, needed: frozenset[CaseKey]) -> tuple[CaseFacts, ...]:

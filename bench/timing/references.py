@@ -260,8 +260,7 @@ class Oracle:
             near = self._right(few, wide=False)
         except Exception:  # an oracle that takes float64 alone
             return False
-        exact = self._right(few, wide=True)
-        for name, value in exact.items():
+        for name, value in self._right(few, wide=True).items():
             atol, rtol = self._limits(name, value)
             wide, made = value.double(), near[name].double()
             limit = PROVEN_SHARE * (atol + rtol * wide.abs())
