@@ -25,7 +25,7 @@ from kernelgate.bench.core.errors import (
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.measure import machine
-from kernelgate.bench.measure.machine import MachineCheck, failed, passed, warning
+from kernelgate.bench.measure.machine import MachineCheck, failed, judged, passed, warning
 from kernelgate.bench.system import cuda_tools, environment, git, interpreter, isolation, nvml, progress
 
 # ---- Compilers -------------------------------------------------------------------------------------------------------
@@ -101,33 +101,29 @@ def arch_list_check(value: str, capability: str | None) -> MachineCheck:
 
 
 def max_jobs_check(value: str) -> MachineCheck:
-    if not value:
-        return passed("MAX_JOBS", "not set: ninja takes a little more than one for each core")
-    if value.isdecimal() and int(value) > 0:
-        return passed("MAX_JOBS", value)
-    found = f"{value!r} is no number of compilers"
-    return warning("MAX_JOBS", found, "export MAX_JOBS=4 or another number from 1 on, or unset it")
+    fine = value or "not set: ninja takes a little more than one for each core"
+    right = not value or (value.isdecimal() and int(value) > 0)
+    wrong = None if right else f"{value!r} is no number of compilers"
+    return judged("MAX_JOBS", fine, wrong, "export MAX_JOBS=4 or another number from 1 on, or unset it")
 
 
 def flags_check(variables: Mapping[str, str]) -> MachineCheck:
     """What changes compiled code on this machine alone."""
     known = tuple(dict.fromkeys(("CUDAFLAGS", *COMPILER_VARIABLES)))
     names = [name for name in known if variables.get(name)]
-    if not names:
-        return passed("compiler variables", "none is set: " + ", ".join(known))
     found = " ".join(f"{name}={shlex.quote(variables[name])}" for name in names)
     fix = f"unset {' '.join(names)}, or put flags into the card, where everybody compiles with them"
-    return warning("compiler variables", f"{found}: compiled otherwise here than elsewhere", fix)
+    wrong = found and f"{found}: compiled otherwise here than elsewhere"
+    return judged("compiler variables", f"none is set: {', '.join(known)}", wrong, fix)
 
 
 def ccache_dir_check(value: str) -> MachineCheck:
-    if not value:
-        return passed("CCACHE_DIR", "not set: ccache keeps its results in the user's cache folder")
     folder = Path(value).absolute()
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
-    if nearest.is_dir() and os.access(nearest, os.W_OK):
-        return passed("CCACHE_DIR", value)
-    return warning("CCACHE_DIR", f"{value} cannot be written", "export CCACHE_DIR=~/.cache/ccache, or unset CCACHE_DIR")
+    right = not value or (nearest.is_dir() and os.access(nearest, os.W_OK))
+    fine = value or "not set: ccache keeps its results in the user's cache folder"
+    wrong = None if right else f"{value} cannot be written"
+    return judged("CCACHE_DIR", fine, wrong, "export CCACHE_DIR=~/.cache/ccache, or unset CCACHE_DIR")
 
 
 def version_of(name: str) -> str | KernelgateError | None:
