@@ -104,7 +104,7 @@ def _summed(asked: DrawnInputs, name: str, results: list[DrawnOutput]) -> Output
 
     def side(which: record.Side) -> UlpErrors:
         errors = [one.base if which == "base" else one.head for one in found]
-        return UlpErrors(**{name: tuple(getattr(one, name) for one in errors) for name in UlpErrors.model_fields})
+        return UlpErrors(**{name: tuple(getattr(one, name)[0] for one in errors) for name in UlpErrors.model_fields})
 
     return OutputAccuracy(
         case=asked.id,

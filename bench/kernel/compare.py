@@ -17,7 +17,7 @@ from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel import cards, operands
 from kernelgate.bench.kernel.card import CaseAxes, Kernel, asked_for
 from kernelgate.bench.kernel.operands import NAMES, Inputs, Tensors
-from kernelgate.bench.record import LARGEST
+from kernelgate.bench.record import LARGEST, UlpErrors
 
 
 @dataclass(frozen=True)
@@ -181,22 +181,11 @@ def bits_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 @dataclass(frozen=True)
-class SideErrors:
-    """Of one output of one call, in ulp."""
-
-    mean: float
-    maximum: float
-    bias: float
-    outward: float
-    """Mean of |output| - |oracle|."""
-
-
-@dataclass(frozen=True)
 class PairErrors:
-    """Of the same elements of both sides: those that are finite on both and in the oracle."""
+    """Of one call's output, and of the same elements of both sides: those that are finite on both and in the oracle."""
 
-    base: SideErrors
-    head: SideErrors
+    base: UlpErrors
+    head: UlpErrors
     elements: int
 
 
@@ -239,8 +228,9 @@ def ulp(right: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return steps.nan_to_num(0.0).clamp(min=DTYPES[NAMES[dtype]].smallest)
 
 
-def _side_errors(difference: torch.Tensor, right: torch.Tensor, unit: torch.Tensor) -> SideErrors:
+def _side_errors(difference: torch.Tensor, right: torch.Tensor, unit: torch.Tensor) -> UlpErrors:
     error = (difference / unit).clamp(-LARGEST, LARGEST)
     outward = (((difference + right).abs() - right.abs()) / unit).clamp(-LARGEST, LARGEST)
     size = error.abs()
-    return SideErrors(*(float(one) for one in torch.stack((size.mean(), size.max(), error.mean(), outward.mean()))))
+    mean, most, bias, out = torch.stack((size.mean(), size.max(), error.mean(), outward.mean())).tolist()
+    return UlpErrors(mean=(mean,), maximum=(most,), bias=(bias,), outward=(out,))
