@@ -189,7 +189,7 @@ def prune(cache: Path, unused_s: float, most_bytes: float) -> Pruned:
     Raises OSError and OutputError where the cache may not be read or written."""
     now, left = time.time(), sorted(entries(cache), key=lambda entry: entry.last_used)
     size = sum(entry.size for entry in left)
-    removed, in_use = [], []
+    removed, in_use = list[CacheEntry](), list[CacheEntry]()
     for entry in left:
         if now - entry.last_used <= unused_s and size <= most_bytes:
             break
