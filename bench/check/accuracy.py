@@ -10,14 +10,13 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import LibraryAt, imports
 from kernelgate.bench.check.trials import CheckRequest
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.kernel.cards import CaseFacts, ChosenCase
-from kernelgate.bench.kernel.commit import Compared
+from kernelgate.bench.kernel.cards import ChosenCase
+from kernelgate.bench.kernel.commit import CardPlan, Compared, card_plans
 from kernelgate.bench.record import Check, OutputAccuracy
 from kernelgate.bench.system import environment, lock, progress
 from kernelgate.bench.system.worker import KernelWorker, Message, WorkerError, WorkerPool, WorkerProcess, worker_pool
@@ -62,24 +61,14 @@ class CaseMeasured(Message):
     """The device is beyond use in this process; the cases after this one need another."""
 
 
-@dataclass(frozen=True)
-class CardCases:
-    compared: Compared
-    cases: tuple[CaseFacts, ...]
-
-    @property
-    def name(self) -> str:
-        return self.compared.card.name
-
-
-def comparable(about: Sequence[Compared], chosen: Sequence[ChosenCase]) -> tuple[CardCases, ...]:
+def comparable(about: Sequence[Compared], chosen: Sequence[ChosenCase]) -> tuple[CardPlan, ...]:
     """The cards of which there is something to compare: one library on both sides has one accuracy."""
-    found = (CardCases(one, tuple(case.case for case in chosen if case.card.name == one.card.name)) for one in about)
-    return tuple(one for one in found if one.compared.sides.base is not None and not one.compared.same and one.cases)
+    found = card_plans(about, chosen)
+    return tuple(one for one in found if one.sides.base and not one.sides.base.same_as(one.sides.head))
 
 
 def run(
-    parts: Sequence[CardCases], seed: int, machine: record.Environment, workers: WorkerPool | None = None
+    parts: Sequence[CardPlan], seed: int, machine: record.Environment, workers: WorkerPool | None = None
 ) -> tuple[Check, ...]:
     """The accuracy of each card's base and head, in `workers` if these were started before. A check that could not be
     made says why."""
@@ -96,29 +85,29 @@ def run(
     return tuple(checks)
 
 
-def asked(part: CardCases, seed: int) -> Iterator[DrawnInputs]:
+def asked(part: CardPlan, seed: int) -> Iterator[DrawnInputs]:
     """Every timed case as it is timed, and the first one in the card's other distributions, too."""
-    others = [name for name in part.compared.card.distributions if name != TIMED]
+    others = [name for name in part.card.distributions if name != TIMED]
     for case, distribution in (*((one, TIMED) for one in part.cases), *((part.cases[0], name) for name in others)):
-        rng = random.Random(f"{seed}/accuracy/{part.name}/{case.id}/{distribution}")  # noqa: S311 - not for secrets
+        rng = random.Random(f"{seed}/accuracy/{part.card.name}/{case.id}/{distribution}")  # noqa: S311 - not for secrets
         seeds = tuple(rng.getrandbits(63) for _ in range(DRAWS))
         axes = case.axes if distribution == TIMED else {**case.axes, "distribution": distribution}
         yield DrawnInputs(id=case.id, axes=axes, distribution=distribution, seeds=seeds)
 
 
 def _of_card(
-    part: CardCases, seed: int, device: environment.DeviceKind, budget_s: float, workers: WorkerPool
+    part: CardPlan, seed: int, device: environment.DeviceKind, budget_s: float, workers: WorkerPool
 ) -> tuple[Check, float]:
     """A card's check, from as many processes as it takes, and the time that its cases took."""
-    name, libraries = part.name, part.compared.sides.named
-    if why := part.compared.sides.clash:
+    name, libraries = part.card.name, part.sides.named
+    if why := part.sides.clash:
         text = f"base and head cannot be loaded into one process: {why}"
         return Check(kind="accuracy", card=name, status="skipped", reason=text), 0.0
     chosen = tuple(asked(part, seed))
     request = CheckRequest(
         device=device,
         libraries=tuple((side, LibraryAt.of(library)) for side, library in libraries.items()),
-        card=part.compared.card.file.absolute(),
+        card=part.card.file.absolute(),
     )
     results: list[OutputAccuracy] = []
     left_out: list[str] = []

@@ -42,7 +42,7 @@ from kernelgate.bench.core.errors import (
 )
 from kernelgate.bench.kernel import card_check, cards, triton_build
 from kernelgate.bench.kernel.card import DeviceKind
-from kernelgate.bench.kernel.cards import CardFacts, Cards, ChosenCase
+from kernelgate.bench.kernel.cards import CardFacts, Cards, CaseFacts, ChosenCase
 from kernelgate.bench.kernel.loading import line_of
 from kernelgate.bench.system import git
 from kernelgate.bench.system.supervise import LIMITS, TimeLimits, side_by_side
@@ -273,6 +273,27 @@ def select_cases(
     """The cases that were asked for, of all cards. Raises UsageError as cards.select does."""
     listed = tuple(one.card for one in compared)
     return cards.select(Cards(listed[0].file.parent, listed), device, suite, ids) if listed else ()
+
+
+@dataclass(frozen=True)
+class CardPlan:
+    """What to time, or to compare, of one card. Without a base, the head is timed alone, beside the reference."""
+
+    card: CardFacts
+    sides: Sides
+    cases: tuple[CaseFacts, ...]
+
+    @property
+    def recorded(self) -> tuple[record.Case, ...]:
+        return tuple(map(self.card.recorded_case, self.cases))
+
+
+def card_plans(compared: Sequence[Compared], chosen: Sequence[ChosenCase]) -> tuple[CardPlan, ...]:
+    by_name = {one.card.name: one for one in compared}
+    cases: dict[str, list[CaseFacts]] = {}
+    for one in chosen:
+        cases.setdefault(one.card.name, []).append(one.case)
+    return tuple(CardPlan(by_name[name].card, by_name[name].sides, tuple(of_card)) for name, of_card in cases.items())
 
 
 @dataclass(frozen=True)

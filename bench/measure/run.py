@@ -32,7 +32,7 @@ from kernelgate.bench.core.errors import KernelgateError, NoKernelError, Preempt
 from kernelgate.bench.explain import tile
 from kernelgate.bench.explain.tile import BlockNeeds
 from kernelgate.bench.kernel import cards, commit, fuzz_trials
-from kernelgate.bench.kernel.cards import Cards, CaseFacts, ChosenCase
+from kernelgate.bench.kernel.cards import Cards, ChosenCase
 from kernelgate.bench.kernel.commit import Compared, HowToBuild
 from kernelgate.bench.kernel.watched_call import WarmProcesses
 from kernelgate.bench.record import RunRecord, rates
@@ -43,7 +43,6 @@ from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import side_by_side
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
 from kernelgate.bench.timing import paired
-from kernelgate.bench.timing.paired import CardPlan
 from kernelgate.bench.timing.process import Measuring
 
 LOG_COLUMNS = 120
@@ -187,7 +186,7 @@ def bench(
     chosen = tuple(one for one in differing if one not in same.left_out)
     seed = new_seed(asked.seed)
     plan = paired.PairedPlan(
-        parts=card_plans(about, chosen),
+        parts=commit.card_plans(about, chosen),
         environment=machine,
         how=Measuring(seed, asked.rounds, lock_clocks=asked.lock_clocks),
         processes=asked.processes,
@@ -302,14 +301,6 @@ def _other_pythons(about: Sequence[Compared]) -> list[record.Environment]:
         with interpreter.using(python):
             found.append(environment.describe().model_copy(update={"id": str(number)}))
     return found
-
-
-def card_plans(about: Sequence[Compared], chosen: Sequence[ChosenCase]) -> tuple[CardPlan, ...]:
-    by_name = {one.card.name: one for one in about}
-    cases: dict[str, list[CaseFacts]] = {}
-    for one in chosen:
-        cases.setdefault(one.card.name, []).append(one.case)
-    return tuple(CardPlan(by_name[name].card, by_name[name].sides, tuple(of_card)) for name, of_card in cases.items())
 
 
 def block_needs(repo: Path, card: str | None, words: str, stages: int, warps: int) -> BlockNeeds:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Literal
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Library, Sides, build_records, imports
+from kernelgate.bench.build.library import Library, build_records, imports
 from kernelgate.bench.core.errors import KernelgateError, RecordError
 from kernelgate.bench.kernel import axes
-from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
+from kernelgate.bench.kernel.cards import CaseFacts
+from kernelgate.bench.kernel.commit import CardPlan
 from kernelgate.bench.record import CaseKey, Note, RunRecord
 from kernelgate.bench.system import environment, isolation, lock, nvml, progress
 from kernelgate.bench.system.preemption import Notice
@@ -29,19 +30,6 @@ CONTROLS = 2
 """Cases that are decided and yet timed again beside those that are not, drawn at random."""
 
 Undecided = Callable[[RunRecord], frozenset[CaseKey]]
-
-
-@dataclass(frozen=True)
-class CardPlan:
-    """What to time of one card. Without a base, the head is timed alone, beside the reference."""
-
-    card: CardFacts
-    sides: Sides
-    cases: tuple[CaseFacts, ...]
-
-    @property
-    def recorded(self) -> tuple[record.Case, ...]:
-        return tuple(map(self.card.recorded_case, self.cases))
 
 
 @dataclass(frozen=True)

@@ -312,7 +312,7 @@ def measured(
             whole = expected.model_copy(update={"cases": (*expected.cases, *begun.cases)})
             begun = begun.model_copy(update={"expected": whole})
         how = process.Measuring(seed, **rules.policy.timing.model_dump())
-        parts, most = verbs.card_plans(touched, chosen), rules.policy.processes.limit
+        parts, most = commit.card_plans(touched, chosen), rules.policy.processes.limit
         plan = paired.PairedPlan(parts, machine, how, most, witness=rules.witness)
 
         def open_cases(record: RunRecord) -> frozenset[CaseKey]:

@@ -9,9 +9,9 @@ import pytest
 from pydantic import BaseModel
 
 from kernelgate.bench import record
+from kernelgate.bench.kernel.commit import CardPlan
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.timing import paired, pool, process, verifier
-from kernelgate.bench.timing.paired import CardPlan
 from kernelgate.bench.timing.protocol import BatchDone
 from kernelgate.ci.judge import correctness
 from tests import registered
