@@ -12,7 +12,6 @@ import os
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -116,19 +115,11 @@ def check_operators(library: Library, card: CardFacts) -> None:
         known.touch()
 
 
-@dataclass(frozen=True)
-class CheckedCard:
-    mistakes: tuple[CardError, ...]
-    """Empty where nothing is wrong."""
-    tried: str
-    """What was tried, in words."""
-
-
-def check(library: Library | None, card: CardFacts) -> CheckedCard:
-    """A card, and its library where one could be built. Raises KernelgateError where that cannot be loaded here."""
-    mistakes = [*(CardError(**one.model_dump()) for one in card.doubts), *_too_large(card)]
-    if mistakes:
-        return CheckedCard(tuple(mistakes), "")
+def check(library: Library | None, card: CardFacts) -> tuple[tuple[CardError, ...], str]:
+    """The mistakes of a card, and of its library where one could be built; and what was tried, in words, where there
+    are none. Raises KernelgateError where the library cannot be loaded here."""
+    if mistakes := (*(CardError(**one.model_dump()) for one in card.doubts), *_too_large(card)):
+        return mistakes, ""
     must_run = library is not None and bool(card.suites["cpu"])
     kind = library and library.manifest.kind
     try:
@@ -143,17 +134,16 @@ def check(library: Library | None, card: CardFacts) -> CheckedCard:
         except WorkerError as error:  # a GPU's kernel that takes a CPU's memory for its own
             told = CardTried(not_run=str(error))
     if one := told.mistake:
-        return CheckedCard((_mistake(card, one.member, one.text, one.line),), "")
+        return (_mistake(card, one.member, one.text, one.line),), ""
     if must_run:
-        fit = "operators fit call(); " if kind == "extension" else ""
-        return CheckedCard((), f"{fit}call() and oracle() agree on the CPU")
-    fit = "inputs(), outputs(), oracle() and compare() fit each other"
-    if library is None:
-        return CheckedCard((), fit)
+        return (), f"{'operators fit call(); ' if kind == 'extension' else ''}call() and oracle() agree on the CPU"
+    more = ""
     if kind == "package" and not told.not_run:
-        return CheckedCard((), f"{fit}; call() and oracle() agree, on the CPU, too")
-    said = f"; with tensors of the CPU it says: {told.not_run}" if told.not_run else ""
-    return CheckedCard((), f"{fit}; the kernel was not run: it has no CPU path{said}")
+        more = "; call() and oracle() agree, on the CPU, too"
+    elif library is not None:
+        said = f"; with tensors of the CPU it says: {told.not_run}" if told.not_run else ""
+        more = f"; the kernel was not run: it has no CPU path{said}"
+    return (), f"inputs(), outputs(), oracle() and compare() fit each other{more}"
 
 
 def _too_large(card: CardFacts) -> Iterator[CardError]:

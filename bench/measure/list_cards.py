@@ -95,14 +95,14 @@ def _checked(root: Path, card: CardFacts, folder: Path | None) -> tuple[CheckedC
         return CheckedCard(card.name, (), right), None
     from kernelgate.bench.kernel import card_check, commit
 
-    tried, library, not_compiled = None, None, None
+    tried, library, not_compiled = "", None, None
     try:
         try:
             library = commit.build_card(commit.Tree(root, "the working tree"), card, commit.HowToBuild(cards=folder))
         except CannotCompileError as error:
             not_compiled = error
-        found = card_check.check(library, card)
-        mistakes, tried = [str(one) for one in found.mistakes], found.tried
+        found, tried = card_check.check(library, card)
+        mistakes = [str(one) for one in found]
     except CardError as error:
         mistakes = [str(error)]
     except KernelgateError as error:

@@ -320,7 +320,7 @@ def made(folder: Path, name: str, kernel: str) -> tuple[Library, CardFacts]:
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_documented_card_is_right_and_so_is_its_kernel(name: str, tmp_path: Path) -> None:
     library, card = made(tmp_path, name, RIGHT[name])
-    assert card_check.check(library, card).mistakes == ()
+    assert card_check.check(library, card)[0] == ()
     more = [SPECIAL, *([SHARED] if name == "rms_norm_backward" else [])]
     done = fuzz.run(library, card, 3, CPU, [*OF_LIST, *(one.format("_k3" if name == "top_k" else "") for one in more)])
     assert [one.message for one in done.results if not one.passed] == []

@@ -10,7 +10,6 @@ import pytest
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.core.errors import CardError, KernelgateError
 from kernelgate.bench.kernel import card_check
-from kernelgate.bench.kernel.card_check import CheckedCard
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.system.worker import WorkerProcess
 from tests import registered
@@ -49,7 +48,7 @@ class TriedCard:
             card, library = self.both(*changes, kernel=kernel)
         except CardError as error:
             return (error,)
-        return card_check.check(library, card).mistakes
+        return card_check.check(library, card)[0]
 
     def both(self, *changes: tuple[str, str], kernel: str = KERNEL) -> tuple[CardFacts, Library]:
         body = ON_CPU
@@ -67,9 +66,7 @@ def trial(tmp_path: Path) -> TriedCard:
 
 def test_a_right_card_has_no_mistakes(trial: TriedCard) -> None:
     card, library = trial.both()
-    assert card_check.check(library, card) == CheckedCard(
-        (), "operators fit call(); call() and oracle() agree on the CPU"
-    )
+    assert card_check.check(library, card) == ((), "operators fit call(); call() and oracle() agree on the CPU")
 
 
 ORACLE, LAST = "def oracle(self, case, x, bias):", "return x + bias"
@@ -183,12 +180,12 @@ def test_a_packages_call_must_name_what_is_there(trial: TriedCard, call: str, on
     card, _ = trial.both(("ops.add(x, bias, out)", call), (cpu, ""))
     code = PACKAGE.replace("ON_GPU", str(on_gpu))
     package = registered.package(trial.folder / "package", f"{trial.folder.name}_package", code, "tried")
-    found = card_check.check(package, card)
+    mistakes, tried = card_check.check(package, card)
     if says is None:
-        assert found.mistakes == ()
-        assert ("with tensors of the CPU it says: 0 active drivers" in found.tried) == on_gpu
+        assert mistakes == ()
+        assert ("with tensors of the CPU it says: 0 active drivers" in tried) == on_gpu
     else:
-        (mistake,) = found.mistakes
+        (mistake,) = mistakes
         assert mistake.member == "call"
         assert says in mistake.text
 
