@@ -92,7 +92,6 @@ class Library:
     cached: bool
     card_file: Path | None = None
     python: Path = field(default_factory=interpreter.current)
-    """Which loads it."""
 
     @property
     def path(self) -> Path:

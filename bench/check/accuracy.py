@@ -39,13 +39,10 @@ class DrawnInputs(Message):
     """One case with inputs of one distribution, drawn several times."""
 
     id: str
-    """The case's."""
     axes: dict[str, bool | int | float | str]
     distribution: str
     seeds: tuple[int, ...]
-    """One for each draw."""
     share_s: float = 0.0
-    """How long it may take."""
 
     @property
     def name(self) -> str:

@@ -316,7 +316,6 @@ def result_of(card: CardFacts, trial: Trial, outcome: TrialOutcome) -> record.Fu
 # Random trials without an end, and a corpus of those that failed, made smaller.
 
 SAY_S = 15.0
-"""How often progress is said."""
 MAX_FAILURES = 20
 """After so many failures of a card its soak ends: most have one cause, and its author has enough to begin with."""
 

@@ -246,9 +246,7 @@ class _Output:
     """What of a tool's output is kept, and of the output of the process below it."""
 
     lines: list[str] = field(default_factory=list)
-    """The tool's."""
     done: int = 0
-    """The cases that the process is done with."""
     words: str = ""
     """The last line of the process."""
 

@@ -60,7 +60,6 @@ class TrialOutcome(Message):
     last: bool = False
     """The device is beyond use in this process; the next trial needs another."""
     ended: Literal["crashed", "hung"] | None = None
-    """How the process ended."""
 
     @property
     def kind(self) -> FaultKind | None:

@@ -58,7 +58,6 @@ LATE_MS = 10.0
 AT_ONCE = 8
 """Calls on each of two streams."""
 THREAD_CALLS = 100
-"""Of each thread."""
 GAP = 8
 """Elements between rows."""
 BOUNDARIES = (2**31, 2**32)

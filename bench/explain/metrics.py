@@ -173,7 +173,6 @@ _ROWS: tuple[Metric, ...] = (
 )  # fmt: skip
 
 METRICS: Mapping[str, Metric] = {row.key: row for row in _ROWS}
-"""By key."""
 
 
 def is_stall(key: str) -> bool:
@@ -181,7 +180,6 @@ def is_stall(key: str) -> bool:
 
 
 STALLS: Mapping[str, Metric] = {key.removeprefix(STALL_PREFIX): row for key, row in METRICS.items() if is_stall(key)}
-"""By reason."""
 
 
 def quick_stalls(compute_capability: tuple[int, int]) -> tuple[str, ...]:

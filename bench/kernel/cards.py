@@ -123,7 +123,6 @@ class CardQuestions(Message):
     cases: dict[str, tuple[dict[str, AxisValue], ...]]
     tiles: tuple[dict[str, int], ...]
     without: tuple[str, ...] = ()
-    """Files that are left out."""
 
 
 class CardsAnswer(Message):

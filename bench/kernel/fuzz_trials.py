@@ -479,7 +479,6 @@ class KeptTrial(BaseModel):
     seed: Annotated[int, Field(ge=0, lt=2**63)]
     """Of the run: `kernelgate fuzz --seed SEED --case CARD/ID` repeats it."""
     why: Annotated[str, Field(max_length=10_000)]
-    """Its fault."""
     error_ratio: float | None = None
 
     @property

@@ -64,11 +64,8 @@ class Watching:
     """The tool's own words, up to the program that it runs."""
     call: WatchedCall
     writes: tuple[Path, ...] = ()
-    """The folders that the tool writes to."""
     variables: tuple[tuple[str, str], ...] = ()
-    """Of the environment."""
     python: Path = field(default_factory=interpreter.current)
-    """Which makes the call."""
     ahead: tuple[str, ...] = ()
     """What it may import before its turn."""
 

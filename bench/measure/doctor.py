@@ -40,7 +40,6 @@ INSTALL = {
 }
 
 OPTIONAL = frozenset({"ccache"})
-"""What builds do without."""
 
 
 def compile_checks(capability: str | None) -> list[MachineCheck]:

@@ -20,7 +20,6 @@ ROOT = Path("/")
 class CudaTool:
     purpose: str
     install: str
-    """The command that installs it."""
     installers: tuple[str, ...] = ("usr/local/cuda*/bin",)
     """The folders below the root where NVIDIA's installers put it."""
 

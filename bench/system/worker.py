@@ -121,7 +121,6 @@ class WorkerError(KernelgateError):
     """The worker exited, stopped answering or sent an invalid message: "the process …"."""
 
     hung = False
-    """Whether it stopped answering."""
 
 
 class WorkerFailedError(WorkerError):
@@ -425,9 +424,7 @@ class KernelWorker:
     """What it loads, for people."""
     loading_s: float
     python: Path | None = None
-    """As of a WorkerProcess."""
     ahead: tuple[str, ...] = ()
-    """What it may import before."""
     deaths: int = field(default=0, init=False)
     """Processes that were beyond use afterwards."""
     _others: frozenset[int] = field(default_factory=orphans.children, init=False)

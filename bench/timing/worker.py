@@ -45,7 +45,6 @@ class OpenedCase:
     written: Arena
     axes: CaseAxes
     returning: bool
-    """Whether some calls return new tensors."""
     moved: int = 0
     first_ns: int | None = None
     queued_us: float = 0.0
@@ -86,7 +85,6 @@ class Worker:
     tuned: set[tuple[record.Side, str, Any]] = field(default_factory=set)
     """Before the present case: by kernel and tuning key."""
     stops: Callable[[], int] = lambda: 0
-    """How often this process was stopped."""
 
     @property
     def on_gpu(self) -> bool:
