@@ -49,10 +49,7 @@ def device(uuid: str | None, wait_s: float = WAIT_S) -> Iterator[None]:
     if (file := path(uuid)) in _ours:
         yield
         return
-    handle = _open(file)
-    queue = -1
-    try:
-        queue = _open(file.with_suffix(".queue"))
+    with _opened(file) as handle, _opened(file.with_suffix(".queue")) as queue:
         with ticket(queue) as mine:
             _wait(handle, uuid, wait_s, mine)
         os.ftruncate(handle, 0)
@@ -67,9 +64,6 @@ def device(uuid: str | None, wait_s: float = WAIT_S) -> Iterator[None]:
             _ours.remove(file)
             _log_holding(1)
             remember(queue, time.monotonic() - begun)
-    finally:
-        for each in {handle, queue} - {-1}:
-            os.close(each)
 
 
 def _log_holding(sign: int) -> None:
@@ -110,31 +104,29 @@ def path(uuid: str | None) -> Path:
     return Path(tempfile.gettempdir()) / f"kernelgate-{re.sub('[^A-Za-z0-9-]', '_', uuid or 'cpu')}.lock"
 
 
-def _open(file: Path) -> int:
+@contextmanager
+def _opened(file: Path) -> Iterator[int]:
     """Opens for all users of the machine: one may create the file, any may hold it."""
+    new = not os.path.lexists(file)
     try:
-        return os.open(file, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        pass
+        handle = os.open(file, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if new else 0), 0o666)
+        if new:
+            file.chmod(0o666)  # past the umask: whoever measures the device next may be another user
     except OSError as error:
-        raise KernelgateError(f"{file} cannot be opened ({error.strerror}); remove it, or set TMPDIR") from None
+        what, then = ("made", "set TMPDIR to a writable folder") if new else ("opened", "remove it, or set TMPDIR")
+        raise KernelgateError(f"{file} cannot be {what} ({error.strerror}); {then}") from None
     try:
-        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        file.chmod(0o666)  # past the umask: whoever measures the device next may be another user
-    except OSError as error:
-        raise KernelgateError(f"{file} cannot be made ({error.strerror}); set TMPDIR to a writable folder") from None
-    return handle
+        yield handle
+    finally:
+        os.close(handle)
 
 
 def holder(uuid: str | None) -> str | None:
     """Who measures the device now, such as "process 12 since 2026-11-26T17:00:00+00:00"; None where nobody does."""
     if not path(uuid).exists():
         return None
-    handle = _open(path(uuid))
-    try:
+    with _opened(path(uuid)) as handle:
         return None if taken(handle) else _noted(handle)[0]
-    finally:
-        os.close(handle)
 
 
 def waited_s(line: str) -> tuple[float, bool] | None:
