@@ -260,7 +260,7 @@ def test_two_builds_are_the_same_bytes(
 ) -> None:
     """Wherever the sources were, whatever time it took, and however many processes shared the cases."""
     monkeypatch.setattr(triton_build, "CORES_A_SHARE", 1)
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
     again = library(tmp_path / "somewhere" / "else")
     timed = {one.case.partition("_")[2] for one in made.kernels}
     second = compiled(request(again, *map(Case, sorted(timed, key=WRAPPERS.index))))
@@ -269,7 +269,11 @@ def test_two_builds_are_the_same_bytes(
     for path in entries:
         assert path.read_bytes() == (built / path.relative_to(again)).read_bytes()
         assert str(tmp_path).encode() not in path.read_bytes()
-    assert second.kernels == made.kernels
+    assert (second.kernels, second.launched) == (made.kernels, made.launched)
+    counts = {
+        way: len(made.launched[f"sm_80/{Case(way).id}"]) for way in ("plain.scale", "plain.twice", "plain.product")
+    }
+    assert counts == {"plain.scale": 1, "plain.twice": 2, "plain.product": 1}
 
 
 def test_what_is_risky_is_compiled_for_once_of_each_kind() -> None:
