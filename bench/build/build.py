@@ -158,7 +158,8 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Ma
         code = machine_code.facts(work / LIBRARY)
         with suppress(KernelgateError):  # without cuobjdump nothing is known to be the same
             device = machine_code.device_digests(work / LIBRARY)
-    objects = [work / TREE / f"{unit}.o" for unit in how.units]
+    objects = ((work / TREE / f"{unit}.o").read_bytes() for unit in how.units)
+    host = machine_code.elf_digest(objects, ".nv_fatbin", how.namespace.encode())  # each build's is another one
     linked_with = (tools.torch.version, tools.gxx_version, tools.cuda.version if tools.cuda else "")
     named = bool(literal_namespace(sources) or how.fixed_namespace)
     return Manifest(
@@ -175,7 +176,7 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Ma
         kernels=code.kernels,
         facts_missing=code.missing,
         warnings=warnings,
-        host=machine_code.host_digest(objects, how.namespace, (*sources.spec.flags, *linked_with)),
+        host=hashlib.sha256("\0".join((host, *sources.spec.flags, *linked_with)).encode()).hexdigest(),
         code={target: {"": digest} for target, digest in device.items()},
         sources=files_by_target(sources, how.targets),
     )

@@ -119,13 +119,6 @@ def device_digests(library: Path) -> dict[str, str]:
     return {target: elf_digest(code, NO_CODE) for target, code in held.items()}
 
 
-def host_digest(objects: Iterable[Path], namespace: str, also: Iterable[str]) -> str:
-    """Of what the host runs of these objects. `namespace`: of their operators, which each build has of its own.
-    `also`: what they are linked with."""
-    code = elf_digest((path.read_bytes() for path in objects), ".nv_fatbin", namespace.encode())
-    return hashlib.sha256("\0".join((code, *also)).encode()).hexdigest()
-
-
 def _dump(library: Path, target: str, what: str) -> str:
     """What cuobjdump prints for just this target: it takes sm_90 for sm_90a too."""
     if library.suffix == ".cubin":
