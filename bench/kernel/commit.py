@@ -104,11 +104,8 @@ def fingerprints(repo: Path, ref: str | None, from_cards: Path | None) -> dict[s
     """Of each card of a commit, or of the work tree, a hash of it and of all that its library is made from; empty where
     that is not there. Nothing is compiled."""
     found: dict[str, str] = {}
-    with (
-        nullcontext(Tree(git.root(repo), "the working tree"))
-        if ref is None
-        else _tree_of(repo, git.resolve(repo, ref), from_cards)
-    ) as tree:
+    here = Tree(git.root(repo), "the working tree")
+    with nullcontext(here) if ref is None else _tree_of(repo, git.resolve(repo, ref), from_cards) as tree:
         for card in cards.read(from_cards or tree.path / cards.FOLDER).cards:
             found[card.name] = ""
             with suppress(BuildError):
@@ -294,35 +291,6 @@ def card_plans(compared: Sequence[Compared], chosen: Sequence[ChosenCase]) -> tu
     for one in chosen:
         cases.setdefault(one.card.name, []).append(one.case)
     return tuple(CardPlan(by_name[name].card, by_name[name].sides, tuple(of_card)) for name, of_card in cases.items())
-
-
-@dataclass(frozen=True)
-class SameCode:
-    """The cases of which base and head launch the same machine code."""
-
-    left_out: tuple[ChosenCase, ...] = ()
-    """What the host runs is the same, too: they need not be measured."""
-    notes: tuple[record.Note, ...] = ()
-
-
-def same_code(compared: Sequence[Compared], cases: Sequence[ChosenCase], machine: record.Environment) -> SameCode:
-    left_out: list[ChosenCase] = []
-    notes: list[record.Note] = []
-    for one in compared:
-        if one.same or one.sides.base is None or one.sides.base.python != one.sides.head.python:
-            continue
-        base, head = build_records(one.sides, machine.device)[:2]
-        own = [case for case in cases if case.card.name == one.card.name]
-        alike = [case for case in own if head.same_code(base, case.case.id)]
-        words = ", ".join(case.case.id for case in alike) if len(alike) < len(own) else "every case"
-        if not alike:
-            continue
-        code, text = "host_changed", f"same machine code, host changed, so measured: {words}"
-        if all(head.same_call(base, case.case.id) for case in alike):
-            left_out += alike
-            code, text = "same_machine_code", f"same machine code on both sides, not run: {words}"
-        notes.append(record.Note(code=code, card=one.card.name, text=text))
-    return SameCode(tuple(left_out), tuple(notes))
 
 
 def _judged(judging: Cards, name: str, sides: Sides, source: Source | None) -> Compared:

@@ -182,8 +182,8 @@ def bench(
     mine = of_shard(every, asked.shard, asked.seconds)
     left_out = () if asked.same else [one.card.name for one in about if one.same]
     differing = tuple(one for one in mine if one.card.name not in left_out)
-    same = commit.SameCode() if asked.same else commit.same_code(about, differing, machine)
-    chosen = tuple(one for one in differing if one not in same.left_out)
+    skeleton, alike = (skeleton, ()) if asked.same else with_same_code(skeleton, about, differing)
+    chosen = tuple(one for one in differing if one not in alike)
     seed = new_seed(asked.seed)
     plan = paired.PairedPlan(
         parts=commit.card_plans(about, chosen),
@@ -195,13 +195,11 @@ def bench(
     planned = cards.expected(every, min(asked.least, asked.processes), asked.gpu, asked.target, checks)
     planned = planned.model_copy(update={"cards": tuple(one.recorded for one in about)})
     run = skeleton.run.model_copy(update={"gpu": asked.gpu, "plan_hash": asked.plan_hash, "shard": asked.shard})
-    skeleton = with_same_code(
-        skeleton.model_copy(update={"run": run, "expected": planned, "checks": done, "costs": costs}), same
-    )
+    skeleton = skeleton.model_copy(update={"run": run, "expected": planned, "checks": done, "costs": costs})
     if not plan.parts:
         if not every:
             raise cards.none_for(environment.kind(machine))
-        of = "machine code" if same.left_out else "library"
+        of = "machine code" if alike else "library"
         if mine:
             say(f"base and head are the same {of}: nothing is measured; --same measures it all the same")
         else:
@@ -270,12 +268,29 @@ def accuracy_alone(
     return with_accuracy(made, about, chosen, new_seed(seed))
 
 
-def with_same_code(skeleton: record.RunRecord, same: commit.SameCode) -> record.RunRecord:
-    """The record with the cases that are not run, and what is to be known of them."""
-    for note in same.notes:
-        say(f"{note.card}: {note.text}")
-    cases = tuple(one.recorded for one in same.left_out)
-    return skeleton.model_copy(update={"cases": cases, "notes": (*skeleton.notes, *same.notes)})
+def with_same_code(
+    skeleton: record.RunRecord, about: Sequence[Compared], cases: Sequence[ChosenCase]
+) -> tuple[record.RunRecord, tuple[ChosenCase, ...]]:
+    """The record with the cases that need not be run, since base and head are the same machine code and what the host
+    runs is the same, too, and what is to be known of them; and these cases."""
+    left_out, notes = list[ChosenCase](), [*skeleton.notes]
+    for one in about:
+        if one.same or one.sides.base is None or one.sides.base.python != one.sides.head.python:
+            continue
+        base, head = built.build_records(one.sides, skeleton.environment.device)[:2]
+        own = [case for case in cases if case.card.name == one.card.name]
+        alike = [case for case in own if head.same_code(base, case.case.id)]
+        words = ", ".join(case.case.id for case in alike) if len(alike) < len(own) else "every case"
+        if not alike:
+            continue
+        code, text = "host_changed", f"same machine code, host changed, so measured: {words}"
+        if all(head.same_call(base, case.case.id) for case in alike):
+            left_out += alike
+            code, text = "same_machine_code", f"same machine code on both sides, not run: {words}"
+        notes.append(record.Note(code=code, card=one.card.name, text=text))
+        say(f"{one.card.name}: {text}")
+    recorded = tuple(one.recorded for one in left_out)
+    return skeleton.model_copy(update={"cases": recorded, "notes": tuple(notes)}), tuple(left_out)
 
 
 def begun(about: Sequence[Compared], machine: record.Environment) -> record.RunRecord:
@@ -480,8 +495,7 @@ def soak(
     about = heads(repo, head, from_cards=from_cards)
     machine = environment.describe()
     device = environment.kind(machine)
-    fuzzed = [one for one in about if one.card.fuzz[device]]
-    if not fuzzed:
+    if not (fuzzed := [one for one in about if one.card.fuzz[device]]):
         raise NoKernelError(fuzzing.nothing_to_fuzz(about[0].card, device))
     done = []
     with worker_pool() as workers:
@@ -498,8 +512,7 @@ def heads(repo: Path, head: Named, base: Named = (None, None), from_cards: Path 
     made = libraries(repo, *head, HowToBuild(cards=from_cards))
     alone = {name: Sides(None, one) for name, one in made.built.items()}
     beside = against(made, bases(repo, *base, from_cards)) if any(base) else alone
-    about = commit.judged(cards.of_checkout(repo, from_cards), beside)
-    if not about:
+    if not (about := commit.judged(cards.of_checkout(repo, from_cards), beside)):
         raise NoKernelError(f"{repo} has no card in {cards.FOLDER}/")
     return about
 

@@ -259,15 +259,14 @@ def measured(
     begun = begun.model_copy(update={"builds": (*begun.builds, *unaffected)})
     touched = [one for one in about if not one.is_one(machine)]
     every = commit.select_cases(differing, environment.kind(machine), None, rules.cases)
-    same = commit.same_code(about, every, machine)
-    begun = verbs.with_same_code(begun, same)
+    begun, alike = verbs.with_same_code(begun, about, every)
     if not touched:
         say("base and head are the same libraries: nothing is measured")
         return begun
-    chosen = [one for one in every if one not in same.left_out]
+    chosen = [one for one in every if one not in alike]
     firsts = {one.card.name: one for one in reversed(chosen)}.values()
     targets = [(one, ChosenCase(one.card, one.card.target)) for one in firsts]
-    profiled = [one if rules.cases or target in same.left_out else target for one, target in targets]
+    profiled = [one if rules.cases or target in alike else target for one, target in targets]
     sides = {one.card.name: one.sides for one in touched}
     if chosen:  # what times and what profiles loads torch, and what the sides import, while the head is fuzzed
         workers.prepare({process.VERIFIER: 1})
