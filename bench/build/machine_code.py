@@ -263,15 +263,9 @@ _SECTION = struct.Struct("<II16xQQ24x")
 """Of a section header: its name's place among the names, its type, its offset and size in the file."""
 
 
-@dataclass(frozen=True)
-class ElfSection:
-    name: str
-    content: bytes
-    size: int
-
-
-def elf_sections(file: bytes) -> Iterator[ElfSection]:
-    """In the file's order. Raises KernelgateError where it is no 64-bit little-endian ELF file, or is cut off."""
+def elf_sections(file: bytes) -> Iterator[tuple[str, bytes, int]]:
+    """Name, content and size of each, in the file's order. Raises KernelgateError where it is no 64-bit little-endian
+    ELF file, or is cut off."""
     if not file.startswith(b"\x7fELF\x02\x01"):
         raise KernelgateError("not a 64-bit ELF file")
     try:
@@ -284,7 +278,7 @@ def elf_sections(file: bytes) -> Iterator[ElfSection]:
             held = 0 if kind == 8 else length  # SHT_NOBITS: it has a size and no content
             if offset + held > len(file):
                 raise KernelgateError(f"section {name} lies beyond the end of the file")
-            yield ElfSection(name, file[offset : offset + held], length)
+            yield name, file[offset : offset + held], length
     except (struct.error, IndexError, ValueError):
         raise KernelgateError("the section table is damaged") from None
 
@@ -294,10 +288,10 @@ def elf_digest(files: Iterable[bytes], left_out: str, hidden: bytes = b"") -> st
     count. `hidden`: a name that differs between builds of the same code, such as that of a namespace."""
     whole = hashlib.sha256()
     for file in files:
-        for one in elf_sections(file):
-            if left_out not in one.name:
-                content = one.content.replace(hidden, b"\0" * len(hidden)) if hidden else one.content
-                whole.update(f"{one.name}\0{one.size}\0{hashlib.sha256(content).hexdigest()}\0".encode())
+        for name, content, size in elf_sections(file):
+            if left_out not in name:
+                shown = content.replace(hidden, b"\0" * len(hidden)) if hidden else content
+                whole.update(f"{name}\0{size}\0{hashlib.sha256(shown).hexdigest()}\0".encode())
         whole.update(b"\0")
     return whole.hexdigest()
 
@@ -330,7 +324,7 @@ class LaunchFacts:
 
 def launches_in(library: bytes) -> tuple[LaunchFacts, ...]:
     """The records in an ELF file; none where it has no such section. Raises KernelgateError for what is malformed."""
-    content = next((one.content for one in elf_sections(library) if one.name == LAUNCH_SECTION), b"")
+    content = next((held for name, held, _ in elf_sections(library) if name == LAUNCH_SECTION), b"")
     if len(content) % LAUNCH_RECORD.size:
         raise KernelgateError(
             f"section {LAUNCH_SECTION} holds {len(content)} bytes, which is not a multiple of {LAUNCH_RECORD.size}"
