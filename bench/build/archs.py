@@ -38,8 +38,7 @@ def parse(arch_list: str) -> tuple[Target, ...]:
     """The targets of a TORCH_CUDA_ARCH_LIST such as "8.9;9.0a", sorted. Raises UsageError for what is no target."""
     found = set()
     for word in filter(None, re.split(r"[;,\s]+", arch_list)):
-        match = re.fullmatch(r"(\d+\.\da?)(f?)(\+PTX)?", word)
-        if match is None:
+        if (match := re.fullmatch(r"(\d+\.\da?)(f?)(\+PTX)?", word)) is None:
             raise UsageError(f"{ARCH_LIST}: {word!r} is not a compute capability: write such as '8.9' or '8.9;9.0'")
         if match[2] or match[3]:
             kind = "PTX" if match[3] else "family-specific features"
@@ -65,8 +64,7 @@ def demanded(wanted: Collection[Target], available: Collection[Target], card: st
     """What was asked for, each with its architecture-specific code where the commit has it; of a commit without, 9.0a
     means sm_90. Raises CannotCompileError where the commit lacks a target."""
     wanted = {with_plain_code(one, available) for one in wanted}
-    missing = [sm(one) for one in sorted(wanted) if one not in available]
-    if missing:
+    if missing := [sm(one) for one in sorted(wanted) if one not in available]:
         has = ", ".join(map(sm, sorted(available))) or "none"
         raise CannotCompileError(
             f"{ARCH_LIST} asks for {', '.join(missing)}, but the sources of {card} have no translation unit for it; "
@@ -112,7 +110,6 @@ def gpus_at_hand() -> tuple[Capability, ...]:
 
 def only_gpu() -> Capability:
     """The compute capability of this machine's GPU. Raises NoDeviceError where there is none."""
-    found = gpus_at_hand()
-    if not found:
+    if not (found := gpus_at_hand()):
         raise NoDeviceError("this machine has no NVIDIA GPU, or its driver does not respond; see `kernelgate doctor`")
     return found[0]

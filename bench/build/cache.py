@@ -214,8 +214,7 @@ def _removed(entry: Path) -> bool:
     """Removes an entry that nobody holds; nobody takes it meanwhile."""
     handle = _open_lock(entry)
     try:
-        alone = lock.taken(handle)
-        if alone:
+        if alone := lock.taken(handle):
             (entry / MANIFEST).unlink(missing_ok=True)  # first: without it the rest is no library
             try:
                 shutil.rmtree(entry)

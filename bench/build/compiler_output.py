@@ -118,8 +118,7 @@ class CompilerOutput:
 
     def read(self, line: str) -> None:
         line = line[:MAX_LINE].replace(HERE, "")
-        step = STATUS.match(line)
-        if step:
+        if step := STATUS.match(line):
             self._step = step["step"]
         elif match := WARNING.match(line):
             number = f" [{match['number']}]" if match["number"] else ""
@@ -146,8 +145,7 @@ class CompilerOutput:
             self._warnings.add((file, line, text.replace(self.namespace, NUMBER.sub("", self.namespace))[:MAX_WARNING]))
 
     def _read_failed_step(self, line: str) -> None:
-        linked = LINKER_OBJECT.match(line)
-        if linked:
+        if linked := LINKER_OBJECT.match(line):
             self._place = linked["object"]
         if self._found is None and not (linked and linked["heading"]):
             self._found = error_in(line, self._failed, self._place, self.files)

@@ -96,11 +96,9 @@ def breakdown(code: int, said: Iterable[str], work: Path) -> str | None:
 
 def find() -> Toolchain:
     """This machine's toolchain. Raises CannotCompileError naming what not even a CPU library can do without."""
-    gxx = on_path("g++")
-    if gxx is None:
+    if (gxx := on_path("g++")) is None:
         raise CannotCompileError("no C++ compiler: g++ is not on PATH; install it (apt-get install g++)")
-    ninja = on_path("ninja")
-    if ninja is None:
+    if (ninja := on_path("ninja")) is None:
         raise CannotCompileError("ninja is neither on PATH nor beside Python; install it (pip install ninja)")
     there = interpreter.installed()
     if there.torch is None:

@@ -68,8 +68,7 @@ def run(
     loaded, UsageError for an id that is not in the list.
     """
     device, (limits, workers) = environment.kind(machine), how
-    chosen = fuzz_trials.select(seed, card, device, machine.device.memory_bytes, ids)
-    if not chosen:
+    if not (chosen := fuzz_trials.select(seed, card, device, machine.device.memory_bytes, ids)):
         return skipped(nothing_to_fuzz(card, device), card.name)
     if not ids:
         chosen = (*fuzz_trials.kept_failures(fuzz_trials.corpus_beside(card), card, device), *chosen)

@@ -76,8 +76,7 @@ def check(
     Skipped, with the reason, where there is no case or no tool ran one. Raises NoDeviceError without compute-sanitizer.
     """
     sanitizer = cuda_tools.find(SANITIZER)
-    cases = asked.cases or of_card(card)
-    if not cases:
+    if not (cases := asked.cases or of_card(card)):
         return skipped(f"the card {card.name} has no cases for a GPU", card.name)
     progress.say(f"sanitize {card.name}: {', '.join(case.id for case in cases)}")
     with nullcontext(started) if started else loading(sanitizer, asked.tools, sides.head, card) as processes:
@@ -273,8 +272,7 @@ def parse(tool: str, lines: Iterable[str]) -> tuple[CheckFinding, ...]:
         text = raw.removeprefix(_MARK).strip()
         if _HEAD.match(text):
             head = text
-            where = _AT.search(text)
-            if where is None:
+            if (where := _AT.search(text)) is None:
                 continue
             head = text[: where.start()].strip()
         else:

@@ -340,8 +340,7 @@ def huge(subject: Subject, trial: Trial) -> TrialOutcome:
     right = compare.expected(judge, case, part, tuple(shapes))
     taken = {name: parts.take(name, tensor, entries) for name, tensor in made.items()}
     compared = compare.outputs(judge, case, taken, right, lambda: part)
-    wrong = examine.wrong(compared, right)
-    if wrong:
+    if wrong := examine.wrong(compared, right):
         first = int(entries[compared.worst[parts.axes[compared.output][0]]]) if compared.worst else 0
         wrong = f"entry {first} of {parts.count}: {wrong}"
     return outcome(wrong or examine.trespass(ready, outs), compared)

@@ -55,7 +55,6 @@ def canonical(spelling: str) -> str | None:
 
 def known(spelling: str) -> str:
     """The same; raises UsageError for what is no dtype here."""
-    name = canonical(spelling)
-    if name is None:
+    if (name := canonical(spelling)) is None:
         raise UsageError(f"there is no dtype {spelling!r}; there are {', '.join(DTYPES)}")
     return name

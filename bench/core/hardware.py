@@ -142,8 +142,7 @@ _TENSOR: Mapping[str, tuple[Capability, float]] = {
 
 def gpu(name: str) -> GpuModel:
     """The GPU of this name in the table, whatever its case. Raises UsageError where the table lacks it."""
-    found = GPUS.get(name.lower())
-    if found is None:
+    if (found := GPUS.get(name.lower())) is None:
         raise UsageError(f"--gpu {name}: not in the table; it holds: {', '.join(GPUS)}")
     return found
 

@@ -206,8 +206,7 @@ def _code(action: Any, known: set[str]) -> dict[str, float]:
     with suppress(Exception):  # old reports hold no code
         start = action.metric_by_name("launch__function_pcs").as_uint64(0)
         for number in range(MAX_INSTRUCTIONS):
-            line = action.sass_by_pc(start + number * INSTRUCTION_BYTES)
-            if not line:
+            if not (line := action.sass_by_pc(start + number * INSTRUCTION_BYTES)):
                 break
             total += 1
             local += _LOCAL.match(line) is not None
@@ -226,8 +225,7 @@ def _add(figures: dict[str, float], key: str, *parts: str) -> None:
 def _rules(action: Any) -> Iterator[Rule]:
     for result in _told(action.rule_results_as_dicts) or ():  # versions before 2025 know none
         message = result.get("rule_message") or {}
-        speedup = result.get("speedup_estimation")
-        if speedup is None:
+        if (speedup := result.get("speedup_estimation")) is None:
             continue  # the rest comments on what the figures say already
         percent = float(speedup["speedup"])
         yield Rule(
@@ -266,8 +264,7 @@ def _hot_spots(action: Any, known: set[str]) -> HotSpots | None:
     """The hot spots of one launch, its files as the line tables name them; None where the report has no samples by
     instruction."""
     samples = _by_address(action, SAMPLES) if SAMPLES in known else {}
-    total = sum(samples.values())
-    if not total:
+    if not (total := sum(samples.values())):
         return None
     states: dict[int, Counter[str]] = defaultdict(Counter)
     for name in known:
@@ -278,8 +275,7 @@ def _hot_spots(action: Any, known: set[str]) -> HotSpots | None:
     line_states: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
     instructions: list[HotInstruction] = []
     for address, count in sorted(samples.items(), key=lambda one: (-one[1], one[0])):
-        place = _place(action, address)
-        if place is not None:
+        if (place := _place(action, address)) is not None:
             lines[place] += count
             line_states[place].update(states[address])
         if len(instructions) < MAX_HOT_INSTRUCTIONS:

@@ -315,8 +315,7 @@ def failure(lines: Iterable[str], code: int, pattern: str | None) -> str | None:
         names = [line.split(".", 1)[1].strip() for line in output if line.strip()[:1].isdigit() and "." in line]
         there = f"; it ran: {', '.join(names[:5])}" if names else ""
         return f"no kernel {f'whose name matches {pattern!r} ' if pattern else ''}was launched{there}"
-    errors = [line.split("==ERROR==", 1)[1].strip() for line in output if "==ERROR==" in line]
-    if errors:
+    if errors := [line.split("==ERROR==", 1)[1].strip() for line in output if "==ERROR==" in line]:
         return f"ncu reports: {ncu_reader.plain(errors[0]).rstrip('.')}"
     return f"ncu ended with {code}; its last words: {last_words(output)}" if code else None
 

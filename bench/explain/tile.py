@@ -27,8 +27,7 @@ class BlockNeeds:
 
 def plain(words: str, warps: int) -> BlockNeeds | None:
     """ "48KiB" or "49152": the shared memory of a block whose registers are unknown; None for other words."""
-    found = re.fullmatch(r"(\d{1,9})(KiB|B)?", words)
-    if found is None:
+    if (found := re.fullmatch(r"(\d{1,9})(KiB|B)?", words)) is None:
         return None
     size = int(found[1]) * (KIB if found[2] == "KiB" else 1)
     return BlockNeeds(f"{size / KIB:g} KiB", size, warps * WARP, 0)
@@ -36,8 +35,7 @@ def plain(words: str, warps: int) -> BlockNeeds | None:
 
 def sizes(words: str) -> tuple[int, int]:
     """Of "128x64". Raises UsageError for other words."""
-    found = re.fullmatch(r"(\d{1,6})x(\d{1,6})", words)
-    if found is None:
+    if (found := re.fullmatch(r"(\d{1,6})x(\d{1,6})", words)) is None:
         raise UsageError(f"--tile {words}: write rows x columns, such as 128x64, or bytes, such as 48KiB")
     return int(found[1]), int(found[2])
 

@@ -70,8 +70,7 @@ def case_id(case: Mapping[str, AxisValue]) -> str:
 def parse(text: str, example: Mapping[str, AxisValue]) -> dict[str, AxisValue] | None:
     """The axes of an id that is written like that of `example`; None where it is not."""
     pattern = "".join(_pattern(axis, value) for axis, value in example.items())
-    found = re.fullmatch(pattern, f"_{text}", re.ASCII)
-    if found is None:
+    if (found := re.fullmatch(pattern, f"_{text}", re.ASCII)) is None:
         return None
     return {axis: _value(value, found[axis]) for axis, value in example.items()}
 

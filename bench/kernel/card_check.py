@@ -219,8 +219,7 @@ def _tried(trial: CardTrial, kernel: Kernel, case: CaseAxes, recorder: _Recorder
     with trying(path, "independent"):
         if unknown := sorted(set(kernel.independent) - whole.keys()):
             raise KernelgateError(f"independent names {unknown[0]}; there are {', '.join(whole)}")
-        parts = operands.parts(kernel, whole)
-        if parts is not None:
+        if (parts := operands.parts(kernel, whole)) is not None:
             _try_parts(kernel, case, given, right, parts)
     with trying(path, "compare"):
         rounded = {name: right[name].to(dtype) for name, (_, dtype) in shapes.items()}

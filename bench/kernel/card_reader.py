@@ -185,8 +185,7 @@ class _Reader:
         return max(((one.bytes, float(one.numel())) for one in tensors), default=(0.0, 0.0))
 
     def _given_and_made(self, case: CaseAxes) -> list[Shaped] | None:
-        inputs = self._shapes_of("inputs", lambda: self._inputs(case))
-        if inputs is None:
+        if (inputs := self._shapes_of("inputs", lambda: self._inputs(case))) is None:
             return None
         text = f"inputs() gave {short(inputs)}; it must give a dict of named inputs"
         self._must(isinstance(inputs, Mapping), "inputs", text)
@@ -236,8 +235,7 @@ class _Reader:
         for distribution in distributions:
             text = f"{distribution!r} is none of {', '.join(DISTRIBUTIONS)}, peaked"
             self._must(distribution in (*DISTRIBUTIONS, "peaked"), "distributions", text)
-        cases = self.suites["cpu" if device == "cpu" else "pr"]
-        if not cases:
+        if not (cases := self.suites["cpu" if device == "cpu" else "pr"]):
             return {}
         if not self.kernel.fuzz:  # then the timed cases are what is known to be allowed
             return {case_axes.case_id(case): dict(case) for case in map(self._axes, cases)}

@@ -106,8 +106,7 @@ def output(
         raise UsageError(f"oracle() gave shape {list(right.shape)} for {name}, whose shape is {list(made.shape)}")
     if made.numel() == 0:
         return Comparison(True, 0.0, 0.0, (), name)
-    own = kernel.compare(case, name, made, right, **beside)
-    if own is not None:
+    if (own := kernel.compare(case, name, made, right, **beside)) is not None:
         return _by_card(name, own)
     whole = not made.is_floating_point() and not right.is_floating_point()
     unequal = made.long() != right.long() if whole else None  # float64 does not tell large integers apart
@@ -220,9 +219,7 @@ def ulp(right: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """
     if not dtype.is_floating_point:
         return torch.ones_like(right)
-    size = right.abs()
-    if right.numel():
-        size = size.clamp(min=float(right.square().mean().sqrt()))
+    size = right.abs().clamp(min=float(right.square().mean().sqrt())) if right.numel() else right
     mantissa, _ = torch.frexp(size)  # from 0.5 to 1, so that the quotient is a power of two, and exact; of 0 it is NaN
     steps = size / mantissa * (torch.finfo(dtype).eps / 2)
     return steps.nan_to_num(0.0).clamp(min=DTYPES[NAMES[dtype]].smallest)

@@ -104,8 +104,7 @@ class Trial(Message):
 def trials(seed: int, card: CardFacts, device: DeviceKind) -> tuple[Trial, ...]:
     """The whole list. Of axes to choose from and distributions, it has every combination at least once where it is long
     enough."""
-    listed = card.fuzz[device]
-    if not listed:
+    if not (listed := card.fuzz[device]):
         return ()
     spread: dict[str, list[AxisValue]] = {}
     first, *others = listed.values()
@@ -351,8 +350,7 @@ def select(
     by_id = {one.id: one for one in listed}
     wanted = tuple(dict.fromkeys(ids))
     found = {id_: by_id.get(id_) or parse(seed, card, device, id_) for id_ in wanted}
-    unknown = [id_ for id_, one in found.items() if one is None]
-    if unknown:
+    if unknown := [id_ for id_, one in found.items() if one is None]:
         own = ", ".join(one.id for one in trials(seed, card, device))
         example = f"; and others, written like {listed[-1].id}" if by_id else ""
         raise UsageError(f"there is no fuzz case {', '.join(unknown)}; there are {own}{example}")

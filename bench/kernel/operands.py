@@ -80,10 +80,8 @@ class Draw:
                 return self.normal(*shape)
             case "uniform":
                 return self.uniform(-1, 1, *shape)
-            case "large":
-                return large * self.normal(*shape)
-            case "tiny":
-                return tiny * self.normal(*shape)
+            case "large" | "tiny":
+                return (large if self.distribution == "large" else tiny) * self.normal(*shape)
             case "mixed":
                 return self.normal(*shape) * torch.exp2(self.uniform(-6, 2, *shape[:-1], 1))
         # "special": normal values, of which a fifth are zeros, ones and the smallest numbers, of either sign; some rows
@@ -118,8 +116,7 @@ class Draw:
 def plant_nonfinite(given: Mapping[str, Any], allowed: Mapping[str, Sequence[float]], draw: Draw) -> None:
     """Puts values of `allowed` into inputs by that name: one input at least, a few of its elements. Raises
     UsageError."""
-    names = [name for name, values in allowed.items() if values]
-    if not names:
+    if not (names := [name for name, values in allowed.items() if values]):
         raise UsageError("nonfinite() names no input for this case")
     certain = int(draw.integers(0, len(names), 1))
     for at, name in enumerate(names):
@@ -231,8 +228,7 @@ class Parts:
 
     def take(self, name: str, tensor: torch.Tensor, entries: torch.Tensor) -> torch.Tensor:
         """A copy of some entries; of several axes the others have length 1. A tensor without such an axis is whole."""
-        axes = self.axes.get(name)
-        if axes is None:
+        if (axes := self.axes.get(name)) is None:
             return tensor
         first, last = axes[0], axes[-1]
         flat = tensor.flatten(first, last) if last > first else tensor
@@ -281,8 +277,7 @@ class Bound:
     def prepared(self, case: CaseAxes, given: Inputs, outs: Tensors) -> Callable[[], Any]:
         """One call, with every name that it takes. Raises KernelgateError where it needs what the inputs lack."""
         offered = {**outs, **given}
-        missing = sorted(self.needs - offered.keys())
-        if missing:
+        if missing := sorted(self.needs - offered.keys()):
             raise KernelgateError(f"call() takes {', '.join(missing)}, which neither inputs() nor outputs() gives")
         chosen = offered if self.takes is None else {name: one for name, one in offered.items() if name in self.takes}
         call, ops = self.kernel.call, self.ops

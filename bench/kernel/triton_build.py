@@ -236,8 +236,7 @@ def _named(kernels: Iterable[PackageKernel]) -> tuple[PackageKernel, ...]:
 
 def _left_out(request: CompileRequest, worker: WorkerProcess, error: WorkerError) -> Compiled:
     """The rest of a target's cases, where a call has ended its process: by taking the CPU's memory for a GPU's, say."""
-    end = re.match(r"the process (was killed by \w+)", str(error))
-    if end is None:
+    if (end := re.match(r"the process (was killed by \w+)", str(error))) is None:
         raise CannotCompileError(f"{request.package} cannot be compiled: {error}") from None
     ids = list(request.cases)
     first = 0 if worker.doing.loading else ids.index(worker.doing.doing)
@@ -291,8 +290,7 @@ def _compiled(entry: Path) -> tuple[Path, dict[str, Any]]:
 def facts(cache: Path, kernels: Sequence[PackageKernel]) -> MachineCode:
     """What is known of the kernels; a missing tool or a damaged file costs all facts. Of one that @triton.autotune
     chooses, nothing: which will run the GPU shows, and that another spills is no fault."""
-    wanted = [kernel for kernel in kernels if kernel.config is None]
-    if not wanted:
+    if not (wanted := [kernel for kernel in kernels if kernel.config is None]):
         tuned = "@triton.autotune chooses the kernel when it measures"
         return MachineCode((), tuned if kernels else "no Triton kernel was compiled for a timed case")
     try:

@@ -43,8 +43,7 @@ class SharedCache:
 @contextmanager
 def shared(libraries: Sequence[Path]) -> Iterator[SharedCache]:
     """Until the block ends, Triton has what these libraries' builds compiled. Nothing happens for extensions."""
-    caches = [folder / CACHE for folder in libraries if (folder / CACHE).is_dir()]
-    if not caches:
+    if not (caches := [folder / CACHE for folder in libraries if (folder / CACHE).is_dir()]):
         yield SharedCache(None)
         return
     before = os.environ.get(VARIABLE)

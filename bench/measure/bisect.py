@@ -88,8 +88,7 @@ class CommitRange:
         own, prefix = self.repo / self.submodule, f"{self.submodule}/".lstrip("/")
         before, after = (git.submodules(own, self.shas[at]) for at in (place - 1, place))
         changed = (path for path, sha in after.items() if before.get(path, sha) != sha)
-        moved = [path for path in changed if list(_below(f"{prefix}{path}", paths))]
-        if not moved:
+        if not (moved := [path for path in changed if list(_below(f"{prefix}{path}", paths))]):
             return None
         if len(moved) > 1:
             return f"it moves {len(moved)} submodules at once: {', '.join(sorted(moved))}"
@@ -218,8 +217,7 @@ class Workbench(BuiltCommits):
     before: int = 0
 
     def build(self, place: int) -> str | None:
-        why = super().build(place)
-        if why is None:
+        if (why := super().build(place)) is None:
             builds = (*self.made.builds, build_record(self.libraries[place], self.side(place)))
             self.made = self.made.model_copy(update={"builds": builds})
         return why
@@ -436,8 +434,7 @@ def opened_trial(
     machine = environment.describe()
     device = environment.kind(machine)
     judging = cards.of_checkout(repo, from_cards).without_mistakes()
-    fuzzed = {card.name: card for card in judging.cards if card.fuzz[device]}
-    if not fuzzed:
+    if not (fuzzed := {card.name: card for card in judging.cards if card.fuzz[device]}):
         raise KernelgateError(f"no card has fuzz cases for {'a GPU' if device == 'cuda' else 'a CPU'}")
     wanted = run.by_card((case,) if case else (), list(fuzzed))
     drawn = new_seed(seed)

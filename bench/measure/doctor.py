@@ -127,8 +127,7 @@ def ccache_dir_check(value: str) -> MachineCheck:
 
 def version_of(name: str) -> str | KernelgateError | None:
     """The first line of what `--version` prints; None where there is no such tool, an error where it does not run."""
-    tool = toolchain.on_path(name)
-    if tool is None:
+    if (tool := toolchain.on_path(name)) is None:
         return None
     try:
         done = subprocess.run([tool, "--version"], capture_output=True, timeout=PATIENCE_S, check=True)
@@ -167,8 +166,7 @@ def kernel_check(root: Path, card: CardFacts, machine: record.Environment) -> Ma
     except BuildError as error:
         fix = "correct the sources; a commit that compiled: kernelgate build --ref COMMIT"
         return warning(name, str(error), fix)
-    case = smallest_case(card, environment.kind(machine))
-    if case is None:
+    if (case := smallest_case(card, environment.kind(machine))) is None:
         return passed(name, f"compiles; {fuzz.nothing_to_fuzz(card, environment.kind(machine))}")
     try:
         fault = fuzz.try_case(library, card, case, machine)

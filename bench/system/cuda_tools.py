@@ -42,16 +42,14 @@ TOOLS: dict[str, CudaTool] = {
 
 def find(name: str, root: Path | None = None) -> Path:
     """The first of `candidates`. Raises NoDeviceError saying where it was looked for and what to install."""
-    tool = next(candidates(name, root), None)
-    if tool is None:
+    if (tool := next(candidates(name, root), None)) is None:
         raise NoDeviceError(f"{absent(name)}; install it: {TOOLS[name].install}")
     return tool
 
 
 def candidates(name: str, root: Path | None = None) -> Iterator[Path]:
     """Every tool of this name, the one to use first: PATH, Python packages, installers, of each the newest first."""
-    on_path = shutil.which(name)
-    if on_path:
+    if on_path := shutil.which(name):
         yield Path(on_path)
     for folder in folders(name, root):
         if (folder / name).is_file():

@@ -77,8 +77,7 @@ def default_base(repo: Path) -> str:
             "where HEAD's branch began is unknown: name the base with --base, or fetch the default branch, such as "
             "`git fetch origin main:refs/remotes/origin/main` (in a workflow: fetch-depth: 0)"
         )
-    base = _answer(repo, "merge-base", "HEAD", branch)
-    if base is None:
+    if (base := _answer(repo, "merge-base", "HEAD", branch)) is None:
         raise KernelgateError(
             f"HEAD and {branch} have no common commit in {repo}: name the base yourself, or, in a shallow clone, "
             "run `git fetch --unshallow`"
@@ -381,8 +380,7 @@ def _refuse_half_done(root: Path) -> None:
     for name, what in _UNDER_WAY.items():
         if _path(root, name).exists():
             raise KernelgateError(f"{what} is under way in {root}: end it, or give it up, and call this again")
-    unmerged = checked(root, "diff", "--name-only", "--diff-filter=U").split()
-    if unmerged:
+    if unmerged := checked(root, "diff", "--name-only", "--diff-filter=U").split():
         raise KernelgateError(
             f"{root} has files with conflicts, such as {unmerged[0]}: resolve them, and `git add` them"
         )

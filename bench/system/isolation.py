@@ -108,8 +108,7 @@ def of(variables: Mapping[str, str]) -> Isolation:
     words, hidden = command_line(variables), runner_folder(variables)
     # Nothing is written beside what is shown of the runner's folder.
     last = () if hidden is None else ("--remount-ro", str(hidden))
-    why = unusable((*words, *last))
-    if why is None:
+    if (why := unusable((*words, *last))) is None:
         said = "kernels ran apart from the runner: in a user namespace, without network, read-only"
         return Isolation(words, said, last)
     if variables.get(FORK) == "true":
@@ -124,8 +123,7 @@ def command_line(variables: Mapping[str, str]) -> tuple[str, ...]:
     """What bwrap is told, but for the `last` words."""
     words = ["bwrap", "--unshare-user", "--unshare-net", "--cap-drop", "ALL", "--die-with-parent"]
     words += ["--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc"]
-    hidden = runner_folder(variables)
-    if hidden is not None:
+    if (hidden := runner_folder(variables)) is not None:
         words += ["--tmpfs", str(hidden)]
         words += [word for folder in _shown(variables, hidden) for word in ("--ro-bind", folder, folder)]
     return (*words, "--tmpfs", PRIVATE, "--setenv", "TMPDIR", PRIVATE, "--setenv", "HOME", PRIVATE)

@@ -228,8 +228,7 @@ class WorkerProcess:
         WorkerFailedError where the function has raised an error."""
         deadline = time.monotonic() + patience_s
         while True:
-            line = self._line(deadline)
-            if line is None:
+            if (line := self._line(deadline)) is None:
                 text = f"the process did not answer for {patience_s:g} s and was killed{self._last_lines()}"
                 error = WorkerError(text)
                 error.hung = True
@@ -278,8 +277,7 @@ class WorkerProcess:
                 if time.monotonic() >= deadline:
                     return None
                 continue
-            chunk = os.read(self._from.fileno(), 1 << 20)
-            if not chunk:
+            if not (chunk := os.read(self._from.fileno(), 1 << 20)):
                 return b""
             self._pending += chunk
             if len(self._pending) > MAX_LINE and b"\n" not in chunk:

@@ -178,8 +178,7 @@ def run_once(pair: CommandPair, side: str) -> Times:
         if OUT in command:
             if not out.is_file():
                 raise KernelgateError(f"the {side} wrote nothing to {OUT}: {command}: {said}")
-            found = printed_json(out.read_text(encoding="utf-8", errors="replace"))
-            if found is None:
+            if (found := printed_json(out.read_text(encoding="utf-8", errors="replace"))) is None:
                 raise KernelgateError(f"what the {side} wrote to {OUT} is no JSON object")
         else:
             found = printed_json("\n".join(lines))

@@ -152,9 +152,7 @@ class References:
         failed, maxima, means = False, [], []
         for name, out in outs.items():
             wanted = right[name].reshape(-1)
-            made = out
-            if entries is not None:
-                made = out.reshape(self.pool.size.length, -1).index_select(0, entries)
+            made = out if entries is None else out.reshape(self.pool.size.length, -1).index_select(0, entries)
             error = (made.reshape(-1).float() - wanted).abs_()
             atol, rtol = self.limits[name]
             highest = float(error.max())

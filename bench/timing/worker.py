@@ -198,8 +198,7 @@ class Worker:
         )
 
     def _tell(self, case: OpenedCase, sides: Sequence[record.Side], what: str) -> None:
-        new = next((side for side in sides if side not in self.called), None)
-        if new:
+        if new := next((side for side in sides if side not in self.called), None):
             self.called.add(new)
             what = f"calling {new} for the first time on"
         self.tell(Doing(doing=f"{what} {case.id}"))
