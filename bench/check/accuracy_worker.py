@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from kernelgate.bench.check.examine import KernelCallError, Subject, bits, synch
 from kernelgate.bench.check.trials import CheckRequest
 from kernelgate.bench.kernel import compare, loading, operands
 from kernelgate.bench.kernel.card import CaseAxes
-from kernelgate.bench.kernel.compare import PairErrors
 from kernelgate.bench.kernel.operands import Draw, Parts, Shapes
 from kernelgate.bench.record import OutputAccuracy, UlpErrors
 from kernelgate.bench.system.worker import Leader
@@ -34,20 +32,12 @@ class LeftOutError(Exception):
     """Why a case has no figures."""
 
 
-@dataclass(frozen=True)
-class DrawnOutput:
-    errors: PairErrors | None
-    identical: bool
-    elements: int
-    """That were looked at."""
-
-
 Sides = Mapping[record.Side, Subject]
 
 
 def measure(sides: Sides, asked: DrawnInputs, deadline: float) -> tuple[OutputAccuracy, ...]:
     """With fewer draws where time.perf_counter() passes the deadline. Raises LeftOutError."""
-    results: list[dict[str, DrawnOutput]] = []
+    results: list[dict[str, OutputAccuracy]] = []
     for seed in asked.seeds:
         if time.perf_counter() > deadline:
             if len(results) >= LEAST_DRAWS:
@@ -55,10 +45,10 @@ def measure(sides: Sides, asked: DrawnInputs, deadline: float) -> tuple[OutputAc
             raise LeftOutError(f"the time for it ran out after {len(results)} of {len(asked.seeds)} draws")
         results.append(drawn(sides, asked, seed))
         synchronize(sides["head"].device)
-    return tuple(_summed(asked, name, [one[name] for one in results]) for name in results[0])
+    return tuple(_summed([one[name] for one in results]) for name in results[0])
 
 
-def drawn(sides: Sides, asked: DrawnInputs, seed: int) -> dict[str, DrawnOutput]:
+def drawn(sides: Sides, asked: DrawnInputs, seed: int) -> dict[str, OutputAccuracy]:
     """One draw of inputs, given to both sides and to the oracle. What a side does not write is NaN."""
     judge, case = sides["head"].judge, CaseAxes(asked.axes)
     draw = Draw(case, sides["head"].device, seed, asked.distribution)
@@ -83,8 +73,18 @@ def drawn(sides: Sides, asked: DrawnInputs, seed: int) -> dict[str, DrawnOutput]
         of_base, of_head = part(name, base[name]), part(name, head[name])
         if of_base.shape != right[name].shape:
             raise LeftOutError(f"oracle() gave shape {list(right[name].shape)} for {name}, not {list(of_base.shape)}")
-        identical = torch.equal(bits(base[name]), bits(head[name]))
-        results[name] = DrawnOutput(compare.ulp_errors(of_base, of_head, right[name]), identical, of_base.numel())
+        if (errors := compare.ulp_errors(of_base, of_head, right[name])) is None:
+            raise LeftOutError(f"{name} has no element that is finite on both sides and in the oracle")
+        results[name] = OutputAccuracy(
+            case=asked.id,
+            output=name,
+            distribution=asked.distribution,
+            base=errors[0],
+            head=errors[1],
+            identical=int(torch.equal(bits(base[name]), bits(head[name]))),
+            elements=errors[2],
+            not_finite=of_base.numel() - errors[2],
+        )
     return results
 
 
@@ -97,25 +97,14 @@ def _entries(parts: Parts, shapes: Shapes, draw: Draw) -> torch.Tensor | None:
     return torch.randperm(parts.count, generator=draw.generator, device=draw.device)[:count].sort().values
 
 
-def _summed(asked: DrawnInputs, name: str, results: list[DrawnOutput]) -> OutputAccuracy:
-    found = [one.errors for one in results if one.errors is not None]
-    if len(found) < len(results):
-        raise LeftOutError(f"{name} has no element that is finite on both sides and in the oracle")
-
-    def side(which: record.Side) -> UlpErrors:
-        errors = [one.base if which == "base" else one.head for one in found]
-        return UlpErrors(**{name: tuple(getattr(one, name)[0] for one in errors) for name in UlpErrors.model_fields})
-
-    return OutputAccuracy(
-        case=asked.id,
-        output=name,
-        distribution=asked.distribution,
-        base=side("base"),
-        head=side("head"),
-        identical=sum(one.identical for one in results),
-        elements=min(one.elements for one in found),
-        not_finite=sum(one.elements for one in results) - sum(one.elements for one in found),
-    )
+def _summed(draws: list[OutputAccuracy]) -> OutputAccuracy:
+    every: dict[str, list[UlpErrors]] = {"base": [one.base for one in draws], "head": [one.head for one in draws]}
+    parts: dict[str, object] = {
+        side: UlpErrors(**{name: sum((getattr(one, name) for one in errors), ()) for name in UlpErrors.model_fields})
+        for side, errors in every.items()
+    }
+    parts |= {name: sum(getattr(one, name) for one in draws) for name in ("identical", "not_finite")}
+    return draws[0].model_copy(update={**parts, "elements": min(one.elements for one in draws)})
 
 
 def measure_each(request: CheckRequest, leader: Leader) -> None:

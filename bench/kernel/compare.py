@@ -179,17 +179,9 @@ def bits_dtype(dtype: torch.dtype) -> torch.dtype:
     return found
 
 
-@dataclass(frozen=True)
-class PairErrors:
-    """Of one call's output, and of the same elements of both sides: those that are finite on both and in the oracle."""
-
-    base: UlpErrors
-    head: UlpErrors
-    elements: int
-
-
-def ulp_errors(base: torch.Tensor, head: torch.Tensor, right: torch.Tensor) -> PairErrors | None:
-    """The errors of both sides' tensors, of the shape and dtype of an output; None where no element is finite."""
+def ulp_errors(base: torch.Tensor, head: torch.Tensor, right: torch.Tensor) -> tuple[UlpErrors, UlpErrors, int] | None:
+    """The errors of both sides' tensors, of the shape and dtype of an output, and how many elements are finite on both
+    and in the oracle, which count; None where none is."""
     dtype, count = base.dtype, base.numel()
     wide = right.double()
     if not dtype.is_floating_point and not right.is_floating_point():
@@ -206,7 +198,7 @@ def ulp_errors(base: torch.Tensor, head: torch.Tensor, right: torch.Tensor) -> P
         return None
     unit = ulp(wide, dtype)
     base_errors, head_errors = (_side_errors(difference, wide, unit) for difference in differences)
-    return PairErrors(base_errors, head_errors, count)
+    return base_errors, head_errors, count
 
 
 def ulp(right: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
