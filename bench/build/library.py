@@ -25,6 +25,7 @@ from kernelgate.bench.build.sources import Binding
 from kernelgate.bench.core.errors import KernelgateError, faults
 from kernelgate.bench.record import CompilerWarning, KernelFacts
 from kernelgate.bench.system import interpreter
+from kernelgate.bench.system.worker import Message
 
 LIBRARY = "kernel.so"
 MANIFEST = "library.json"
@@ -189,10 +190,8 @@ def read_all(folder: Path) -> Libraries:
     return Libraries({library.manifest.card: library for library in found}, absent)
 
 
-class LibraryAt(BaseModel):
+class LibraryAt(Message):
     """Where a worker process finds a library and its commit's card."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     folder: Path
     card: Path | None

@@ -18,15 +18,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.core.errors import why
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.system import interpreter, isolation, lock, supervise
 from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.supervise import Running
-from kernelgate.bench.system.worker import ImportAhead, child_environment, widen
+from kernelgate.bench.system.worker import ImportAhead, Message, child_environment, widen
 
 WARM_UP = 10
 """Calls before the one that is profiled, which warm caches and clocks; two calls of a short kernel do little. One more,
@@ -39,10 +37,8 @@ MODULE = "kernelgate.bench.kernel.watched_call"
 DONE = "kernelgate: the case is done"
 
 
-class WatchedCall(BaseModel):
+class WatchedCall(Message):
     """Which kernel on which cases, one after the other."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     library: LibraryAt
     card: Path
@@ -129,7 +125,7 @@ def _loaded(fifo: Path) -> Path:
     return fifo.with_suffix(".loaded")
 
 
-def _tell(gate: int, message: BaseModel) -> None:
+def _tell(gate: int, message: Message) -> None:
     os.write(gate, message.model_dump_json().encode() + b"\n")
 
 
