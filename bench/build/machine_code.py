@@ -182,8 +182,8 @@ def _short(name: str) -> str:
 
 
 def _run(*words: str | Path, cwd: Path | None = None) -> str:
-    cuda_tools.find("nvdisasm")  # which cuobjdump starts by itself
-    environment = {**os.environ, "PATH": cuda_tools.search_path("cuobjdump")}
+    beside = cuda_tools.find("nvdisasm").parent  # cuobjdump starts it by itself
+    environment = {**os.environ, "PATH": os.pathsep.join((os.environ.get("PATH", ""), str(beside)))}
     command = [cuda_tools.find("cuobjdump"), *words]
     try:
         done = subprocess.run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -51,23 +50,12 @@ def candidates(name: str, root: Path | None = None) -> Iterator[Path]:
     """Every tool of this name, the one to use first: PATH, Python packages, installers, of each the newest first."""
     if on_path := shutil.which(name):
         yield Path(on_path)
-    for folder in folders(name, root):
-        if (folder / name).is_file():
-            yield folder / name
-
-
-def folders(name: str, root: Path | None = None) -> Iterator[Path]:
-    """Where the tool may lie beside PATH."""
     packages = util.find_spec("nvidia")
-    for folder in (packages and packages.submodule_search_locations) or ():
-        yield from _newest_first(Path(folder), "cu*/bin")
+    places = (packages and packages.submodule_search_locations) or ()
+    folders = [folder for place in places for folder in _newest_first(Path(place), "cu*/bin")]
     for pattern in TOOLS[name].installers:
-        yield from _newest_first(ROOT if root is None else root, pattern)
-
-
-def search_path(name: str) -> str:
-    """PATH with those folders after it, for a tool that starts others by itself."""
-    return os.pathsep.join((os.environ.get("PATH", ""), *map(str, folders(name))))
+        folders += _newest_first(ROOT if root is None else root, pattern)
+    yield from (folder / name for folder in folders if (folder / name).is_file())
 
 
 def absent(name: str) -> str:

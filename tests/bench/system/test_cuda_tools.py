@@ -57,8 +57,3 @@ def test_every_tool_is_found_where_its_installer_puts_it(name: str, machine: Pat
     assert list(cuda_tools.candidates(name)) == []
     there = tool(machine / "other/usr/local/cuda/bin" / name)
     assert cuda_tools.find(name, machine / "other") == there
-
-
-def test_what_a_tool_starts_by_itself_is_found_too(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tool(packages(machine, monkeypatch) / "cu13/bin/nvdisasm").parent
-    assert cuda_tools.search_path("cuobjdump").split(":") == [str(machine / "bin"), str(folder)]
