@@ -26,7 +26,7 @@ import torch
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import operands
 from kernelgate.bench.kernel.card import Kernel
-from kernelgate.bench.kernel.operands import TORCH_DTYPES, Draw, Inputs
+from kernelgate.bench.kernel.operands import NAMES, TORCH_DTYPES, Draw, Inputs
 from kernelgate.bench.system import cuda_driver
 from kernelgate.bench.timing import device as gpu
 from kernelgate.bench.timing.protocol import Memory, NamedInput, Place, Values
@@ -35,7 +35,6 @@ ALIGNMENT = 256
 """Bytes: what CUDA's allocator gives. Each window begins so, because alignment changes how fast a kernel is."""
 GUARD = 4096
 """Bytes between two outputs: a page, so that outputs lie in the cache as if there were none."""
-NAMES = {dtype: name for name, dtype in TORCH_DTYPES.items()}
 MANY = 1024
 PLACES = 1
 """By so many places inputs move."""
