@@ -57,14 +57,12 @@ def read(asked: CardQuestions, leader: Leader) -> CardsAnswer:
     mistakes: list[CardMistake] = []
     for path in sorted(path for path in asked.folder.glob("[!_]*.py") if path.name not in asked.without):
         leader.send(Doing(doing=path.name))
-        if not re.fullmatch(r"[\w.-]+", path.stem, re.ASCII):
-            text = f"rename it: the name of a card has letters of ASCII, digits, _, . and -, and no {path.stem!a}"
-            mistakes.append(CardMistake(file=str(path), line=None, member="", text=text))
-            continue
-        if path.exists() and not path.is_file():  # to read a pipe would wait for a writer
-            mistakes.append(CardMistake(file=str(path), line=None, member="", text="a card is a file; this is none"))
-            continue
         try:
+            if not re.fullmatch(r"[\w.-]+", path.stem, re.ASCII):
+                text = f"rename it: the name of a card has letters of ASCII, digits, _, . and -, and no {path.stem!a}"
+                raise CardError(str(path), None, "", text)
+            if path.exists() and not path.is_file():  # to read a pipe would wait for a writer
+                raise CardError(str(path), None, "", "a card is a file; this is none")
             facts = _Reader(path).facts(asked.cases.get(path.stem, ()), asked.tiles)
             open_ = tuple(_open(path))
             mistakes += open_
