@@ -17,8 +17,8 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, chdir, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext, suppress
 from functools import partial, wraps
 from importlib.machinery import ExtensionFileLoader
 from math import prod
@@ -94,21 +94,21 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
     # Where there is nothing to compile, a call would compute on the CPU what is meant for a GPU.
     if not request.target or not any(b"triton" in path.read_bytes() for path in folder.rglob("*.py")):
         return Compiled(operators=operators(), done=True)
-    launches = _Launches(request)
     for case, axes in request.cases.items():
         leader.send(Doing(doing=case))
-        timed, skipped = case in request.timed, dict[str, str]()
+        timed, skipped, begun = case in request.timed, dict[str, str](), os.fstat(2).st_size
+        made: list[PackageKernel] = []
         try:
-            with launches.of(case), watch() if timed else nullcontext():
+            with compiling(request, case) as made, watch() if timed else nullcontext():
                 call(kernel, package, CaseAxes(axes))
         except (Exception, SystemExit) as error:
-            failed = launches.failure_behind(error)
+            failed = failure_behind(error, begun)
             if failed and timed:
                 return Compiled(error=failed)
             place = loading.place(error, SOURCES, request.card.parent)
             text = _short(str(error)).replace(alias, request.package.partition(".")[0])
             skipped[case] = failed or _said(place, f"{type(error).__name__}: {text}")
-        kernels = tuple(launches.made) if timed and not request.turn else ()
+        kernels = tuple(made) if timed and not request.turn else ()
         known = timed and not (request.turn or skipped or UNFORESEEN)
         entries = tuple(sorted({one.entry for one in kernels}))
         launched = {f"{request.target}/{case}": entries} if known else {}
@@ -161,54 +161,46 @@ def compile_launcher(compiled: Any) -> None:
         driver.CudaLauncher(compiled.src, compiled.metadata)
 
 
-class _Launches:
-    """From when it is made, `kernel[grid](…)` compiles in this process."""
+@contextmanager
+def compiling(request: CompileRequest, case: str) -> Iterator[list[PackageKernel]]:
+    """Until the block ends, `kernel[grid](…)` compiles in this process: gives what it has compiled so far. Of a timed
+    case all of @triton.autotune's configurations are compiled; of another one, that which is fuzzed."""
+    from triton.runtime.jit import JITFunction
 
-    def __init__(self, request: CompileRequest) -> None:
-        from triton.runtime.jit import JITFunction
+    made, configs, launch = list[PackageKernel](), list[str | None]([None]), JITFunction.run
+    timed, axes = case in request.timed, request.cases[case]
 
-        self._request = request
-        self.made: list[PackageKernel] = []
-        """By the present case's launches."""
-        launch = JITFunction.run
+    def compile_instead(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:  # noqa: ARG001
+        try:
+            compiled = launch(kernel, *args, grid=grid, warmup=True, **kwargs)
+        except Exception as error:
+            error.of_kernel = kernel  # type: ignore[attr-defined] # a launcher may catch it, and raise another
+            raise
+        if compiled is None:
+            UNFORESEEN.add(kernel.__name__)
+            return None
+        if timed:
+            compile_launcher(compiled)
+        entry = Path(next(iter(compiled.metadata_group.values()))).parent.name
+        name = f"{kernel.__name__}[{configs[-1]}]" if configs[-1] else kernel.__name__
+        of: dict[str, Any] = {"target": request.target, "case": case, "config": configs[-1]}
+        made.append(PackageKernel(name=name, entry=entry, **of))
+        return compiled
 
-        def compile_instead(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:  # noqa: ARG001
-            try:
-                compiled = launch(kernel, *args, grid=grid, warmup=True, **kwargs)
-            except Exception as error:
-                error.of_kernel = kernel  # type: ignore[attr-defined] # a launcher may catch it, and raise another
-                raise
-            if compiled is None:
-                UNFORESEEN.add(kernel.__name__)
-                return None
-            if self._case in request.timed:
-                compile_launcher(compiled)
-            entry = Path(next(iter(compiled.metadata_group.values()))).parent.name
-            name = f"{kernel.__name__}[{self._config}]" if self._config else kernel.__name__
-            of: dict[str, Any] = {"target": request.target, "case": self._case, "config": self._config}
-            self.made.append(PackageKernel(name=name, entry=entry, **of))
-            return compiled
+    tuning = triton_runtime.every_config(configs.append, request.turn) if timed else triton_runtime.one_config(axes)
+    with patch.object(JITFunction, "run", compile_instead), tuning:
+        yield made
 
-        JITFunction.run = compile_instead
 
-    def of(self, case: str) -> AbstractContextManager[None]:
-        """While a timed case is called, @triton.autotune's configurations are all compiled; of another one, that which
-        is fuzzed."""
-        self._case, self._config = case, None
-        self.made.clear()
-        self._begin = os.fstat(2).st_size
-        if case in self._request.timed:
-            return triton_runtime.every_config(partial(setattr, self, "_config"), self._request.turn)
-        return triton_runtime.one_config(self._request.cases[case])
-
-    def failure_behind(self, error: BaseException | None) -> str | None:
-        """Place and text of the kernel's error that led to this one; None where no kernel's did."""
-        while error is not None:
-            if hasattr(error, "of_kernel"):
-                printed = os.pread(2, os.fstat(2).st_size - self._begin, self._begin)
-                return explain(error, error.of_kernel, printed.decode(errors="replace"))
-            error = error.__cause__ or error.__context__
+def failure_behind(error: BaseException | None, begun: int) -> str | None:
+    """Place and text of the kernel's error that led to this one; None where no kernel's did. `begun`: where what is
+    printed about it may begin in the file of standard error."""
+    while error is not None and not hasattr(error, "of_kernel"):
+        error = error.__cause__ or error.__context__
+    if error is None:
         return None
+    printed = os.pread(2, os.fstat(2).st_size - begun, begun)
+    return explain(error, error.of_kernel, printed.decode(errors="replace"))
 
 
 def call(kernel: Kernel, package: Any, case: CaseAxes) -> None:

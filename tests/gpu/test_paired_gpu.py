@@ -11,9 +11,8 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.kernel import cards
-from kernelgate.bench.kernel.commit import CardPlan
 from kernelgate.bench.timing import paired
-from kernelgate.bench.timing.paired import PairedPlan
+from kernelgate.bench.timing.paired import CardPlan, PairedPlan
 from kernelgate.bench.timing.process import Measuring
 from tests import faulty
 

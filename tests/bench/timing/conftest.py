@@ -9,11 +9,10 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.kernel.cards import CardFacts
-from kernelgate.bench.kernel.commit import CardPlan
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import lock
 from kernelgate.bench.timing import paired
-from kernelgate.bench.timing.paired import PairedPlan
+from kernelgate.bench.timing.paired import CardPlan, PairedPlan
 from kernelgate.bench.timing.process import Measuring
 from tests import registered
 from tests.bench.machine import CPU

@@ -24,13 +24,12 @@ from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.core.errors import RecordError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import CaseFacts
-from kernelgate.bench.kernel.commit import CardPlan
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import lock
 from kernelgate.bench.system.preemption import Notice, NoticeOverError
 from kernelgate.bench.timing import case_timing, paired, pool, process, verifier, worker
 from kernelgate.bench.timing.case_timing import LoadError, ProcessError
-from kernelgate.bench.timing.paired import PairedPlan
+from kernelgate.bench.timing.paired import CardPlan, PairedPlan
 from kernelgate.bench.timing.process import Measuring
 from kernelgate.ci.history import judging
 from kernelgate.ci.policy.policy import Policy
