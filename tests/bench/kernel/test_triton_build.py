@@ -17,7 +17,6 @@ import pytest
 from kernelgate.bench.build.sources import Package, package_sources
 from kernelgate.bench.core.errors import BuildError, CompileError
 from kernelgate.bench.kernel import fuzz_trials, triton_build
-from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.triton_build import Compiled, CompileRequest, compile_package
 from kernelgate.bench.kernel.triton_runtime import fill
 from kernelgate.bench.record import LAYOUTS
@@ -74,9 +73,9 @@ class Case(NamedTuple):
 
 
 def request(folder: Path, *cases: Case) -> CompileRequest:
-    axes: dict[str, dict[str, AxisValue]] = {one.id: {"N": one.n, "way": one.way, "dtype": "bf16"} for one in cases}
-    timed = frozenset(one.id for one in cases if one.timed)
-    return CompileRequest(library=folder, package="my_kernels", card=PROBED / "card.py", cases=axes, timed=timed)
+    axes = {one.id: {"N": one.n, "way": one.way, "dtype": "bf16"} for one in cases}
+    of = {"cases": axes, "timed": {one.id for one in cases if one.timed}}
+    return CompileRequest(library=folder, package="my_kernels", card=PROBED / "card.py", **of)
 
 
 def compiled(asked: CompileRequest, *targets: str, limits: TimeLimits | None = None) -> Compiled:
