@@ -120,15 +120,12 @@ def _of_card(
                 no_more = f"the kernels had crashed {MAX_CRASHES} processes before"
             if not no_more and left_s <= 0:
                 no_more = f"the {budget_s:.3g} s for this card were spent"
+            share, outcome = {"share_s": left_s / min(SHARE, len(chosen) - number)}, None
             try:
-                share_s = left_s / min(SHARE, len(chosen) - number)
-                if no_more:
-                    outcome = CaseMeasured(left_out=no_more)
-                else:
-                    outcome = _measured(process.started(), case.model_copy(update={"share_s": share_s}))
+                outcome = None if no_more else _measured(process.started(), case.model_copy(update=share))
             except KernelgateError as error:
                 no_more = str(error)
-                outcome = CaseMeasured(left_out=no_more)
+            outcome = outcome or CaseMeasured(left_out=no_more)
             if outcome.last:
                 process.end(is_dead=True)
             advance(case.name)

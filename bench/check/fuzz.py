@@ -122,9 +122,8 @@ class BaseTrials(ExitStack):
     def beside(self, result: record.FuzzResult, trial: Trial, times: int = 1) -> record.FuzzResult:
         """The result with what the base did, the first that is alike of so many tries."""
         huge = trial.way == HUGE  # the memory holds the tensors of one
-        for _ in range(times if self.process else 0):
-            assert self.process is not None  # noqa: S101 (as the loop has it)
-            if self.process.deaths >= MAX_BASE_CRASHES:
+        for _ in range(times):
+            if self.process is None or self.process.deaths >= MAX_BASE_CRASHES:
                 break
             if huge:
                 self.head.end()
