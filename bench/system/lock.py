@@ -50,8 +50,8 @@ def device(uuid: str | None, wait_s: float = WAIT_S) -> Iterator[None]:
         yield
         return
     with _opened(file) as handle, _opened(file.with_suffix(".queue")) as queue:
-        with ticket(queue) as mine:
-            _wait(handle, uuid, wait_s, mine)
+        with _ticket(queue) as number:
+            _wait(handle, uuid, wait_s, (queue, number))
         os.ftruncate(handle, 0)
         note = {"pid": os.getpid(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
         os.pwrite(handle, json.dumps(note).encode(), 0)
@@ -151,17 +151,17 @@ def stopwatch() -> Callable[[], float]:
     return lambda: time.monotonic() - waited_in_all_s() - begun
 
 
-def _wait(handle: int, uuid: str | None, wait_s: float, mine: Ticket) -> None:
-    begun, name = time.monotonic(), uuid or "the CPU"
+def _wait(handle: int, uuid: str | None, wait_s: float, ticket: tuple[int, int]) -> None:
+    (queue, number), begun, name = ticket, time.monotonic(), uuid or "the CPU"
     reminded, told = -_REMIND_S, -1
-    while (ahead := mine.ahead) or not taken(handle):
+    while (ahead := len(list(_tickets(queue, 0, number)))) or not taken(handle):
         waited = time.monotonic() - begun
         if waited >= wait_s:
             why = f"{_occupied(handle, name)}; gave up after {waited:.0f} s: end that process or try again later"
             raise KernelgateError(why)
         if waited - reminded >= _REMIND_S or ahead != told:
             reminded, told = waited, ahead
-            place = in_words(ahead, mine.estimate_s(_noted(handle)[1]))
+            place = in_words(ahead, _estimate_s(queue, ahead, _noted(handle)[1]))
             how_long = f"waiting for it to finish ({waited:.0f} s of at most {wait_s:.0f} s)"
             say(f"{_occupied(handle, name)}; {how_long}; in its queue: {place}")
         time.sleep(_POLL_S)
@@ -205,35 +205,23 @@ _LOCK = struct.Struct("hhqqi4x")
 _ALL = 1 << 40
 
 
-@dataclass(frozen=True)
-class Ticket:
-    handle: int
-    number: int
-
-    @property
-    def ahead(self) -> int:
-        """How many wait who came before."""
-        return len(list(_tickets(self.handle, 0, self.number)))
-
-    def estimate_s(self, held_s: float | None) -> float | None:
-        """How long it takes until the device is this waiter's; None where nobody knows how long it is held.
-
-        `held_s`: for how long it is held by now.
-        """
-        if not (known := _durations(self.handle)):
-            return None
-        each = statistics.median(known)
-        return self.ahead * each + (max(0.0, each - held_s) if held_s is not None else 0.0)
+def _estimate_s(queue: int, ahead: int, held_s: float | None) -> float | None:
+    """How long it takes until the device is whose turn comes after so many; None where nobody knows how long it is
+    held. `held_s`: for how long it is held by now."""
+    if not (known := _durations(queue)):
+        return None
+    each = statistics.median(known)
+    return ahead * each + (max(0.0, each - held_s) if held_s is not None else 0.0)
 
 
 @contextmanager
-def ticket(handle: int) -> Iterator[Ticket]:
+def _ticket(handle: int) -> Iterator[int]:
     """The last place in the queue, until the block ends. `handle`: of the queue's file, which nobody else uses."""
     with _alone(handle):
         number = 1 + max(_tickets(handle, 0, _ALL), default=-1)
         fcntl.fcntl(handle, fcntl.F_OFD_SETLK, _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, number, 1, 0))
     try:
-        yield Ticket(handle, number)
+        yield number
     finally:
         fcntl.fcntl(handle, fcntl.F_OFD_SETLK, _LOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, number, 1, 0))
 
