@@ -14,7 +14,6 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,25 +25,15 @@ from kernelgate.bench.system import lock
 VARIABLE = "TRITON_CACHE_DIR"
 
 
-@dataclass(frozen=True)
-class SharedCache:
-    """A folder that every side's kernels are found in."""
-
-    folder: Path | None
-    known: frozenset[Path] = frozenset()
-    """The machine code that the builds had made."""
-
-    def compiled(self) -> tuple[str, ...]:
-        """The kernels that were compiled since: what no case of a build needed."""
-        cubins = self.folder.glob("*/*.cubin") if self.folder else ()
-        return tuple(sorted({path.stem for path in cubins if path not in self.known}))
+CompiledSince = Callable[[], tuple[str, ...]]
+"""The kernels that were compiled although the builds had made others: what no case of a build needed."""
 
 
 @contextmanager
-def shared(libraries: Sequence[Path]) -> Iterator[SharedCache]:
+def shared(libraries: Sequence[Path]) -> Iterator[CompiledSince]:
     """Until the block ends, Triton has what these libraries' builds compiled. Nothing happens for extensions."""
     if not (caches := [folder / CACHE for folder in libraries if (folder / CACHE).is_dir()]):
-        yield SharedCache(None)
+        yield tuple
         return
     before = os.environ.get(VARIABLE)
     with lock.temporary_folder("kernelgate-triton-") as folder:
@@ -58,7 +47,7 @@ def shared(libraries: Sequence[Path]) -> Iterator[SharedCache]:
                 os.environ[VARIABLE] = before
 
 
-def fill(folder: Path, caches: Iterable[Path]) -> SharedCache:
+def fill(folder: Path, caches: Iterable[Path]) -> CompiledSince:
     """Puts copies of libraries' kernels in `folder`, which becomes TRITON_CACHE_DIR. What has one key was compiled from
     the same source in the same way; the first library's is taken: a head cannot bring another kernel for its base."""
     for entry in (path for cache in caches for path in sorted(cache.iterdir()) if path.is_dir()):
@@ -68,7 +57,8 @@ def fill(folder: Path, caches: Iterable[Path]) -> SharedCache:
             for listing in copy.glob("__grp__*.json"):
                 names = json.loads(listing.read_bytes())["child_paths"]
                 listing.write_text(json.dumps({"child_paths": {name: str(copy / name) for name in names}}))
-    return SharedCache(folder, frozenset(folder.glob("*/*.cubin")))
+    known = frozenset(folder.glob("*/*.cubin"))
+    return lambda: tuple(sorted({path.stem for path in folder.glob("*/*.cubin") if path not in known}))
 
 
 def tuners() -> list[Any]:

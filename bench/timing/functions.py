@@ -23,7 +23,6 @@ from kernelgate.bench.kernel import compare, operands
 from kernelgate.bench.kernel.card import CaseAxes, Kernel, Output
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.kernel.operands import NAMES, Bound, Inputs, Tensors
-from kernelgate.bench.kernel.triton_runtime import SharedCache
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import environment, lock, nvml
 from kernelgate.bench.system.worker import Message
@@ -210,7 +209,7 @@ class InProcess(Runner):
             bound={side: BoundFunction(kernel, function) for side, function in functions.items()},
             timer=clock,
             clock_step_us=timer.clock_step(clock),
-            cache=SharedCache(None),
+            compiled=tuple,
             tell=lambda _: None,
             read=source,
             verifier=Verifier({CARD_FILE: kernel}),

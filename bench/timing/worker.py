@@ -21,7 +21,7 @@ from kernelgate.bench.core.errors import KernelgateError, first_line
 from kernelgate.bench.kernel import compare, loading, operands, triton_runtime
 from kernelgate.bench.kernel.card import CaseAxes, Kernel, asked_for
 from kernelgate.bench.kernel.operands import Bound
-from kernelgate.bench.kernel.triton_runtime import SharedCache
+from kernelgate.bench.kernel.triton_runtime import CompiledSince
 from kernelgate.bench.system import environment, nvml, orphans
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker import Doing, Leader, Message, Ready
@@ -73,7 +73,7 @@ class Worker:
     bound: dict[record.Side, Bound]
     timer: Timer
     clock_step_us: float
-    cache: SharedCache
+    compiled: CompiledSince
     tell: Callable[[Doing], None]
     """Who hears what is done next."""
     read: nvml.Source
@@ -122,7 +122,7 @@ class Worker:
 
     def _finish(self, case: OpenedCase) -> protocol.CaseDone:
         notes = []
-        if names := ", ".join(self.cache.compiled()):
+        if names := ", ".join(self.compiled()):
             text = f"{case.id}: {names} was compiled while measuring, for the build had not foreseen it"
             notes.append(record.Note(code="compiled_while_measuring", text=text))
         if not self.on_gpu:
@@ -301,7 +301,7 @@ def without_reference(judge: Kernel, case: OpenedCase) -> str | None:
 def make_calls(request: TimingRequest, leader: Leader) -> None:
     """Loads the libraries, and answers the leader, step by step."""
     try:
-        with triton_runtime.shared([at.folder for _, at in request.libraries]) as cache:
+        with triton_runtime.shared([at.folder for _, at in request.libraries]) as compiled:
             if request.device == "cpu":
                 torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
             leader.send(Doing(doing="setting up the device"))
@@ -317,7 +317,7 @@ def make_calls(request: TimingRequest, leader: Leader) -> None:
                 by_side, verifier = dict(sorted(bound.items())), Verifier(tell=leader.send)
                 stops = orphans.watch_stops()
                 worker = Worker(
-                    request, judge, by_side, timer, step_us, cache, leader.send, source, verifier, stops=stops
+                    request, judge, by_side, timer, step_us, compiled, leader.send, source, verifier, stops=stops
                 )
                 worker.tuners = triton_runtime.tuners()
                 leader.send(Ready())

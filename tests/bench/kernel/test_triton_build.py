@@ -194,9 +194,9 @@ def test_a_measuring_process_finds_what_was_compiled(built: Path, made: Compiled
     used = fill(tmp_path / "used", [built / "cache"])
     use(copy, tmp_path / "used", "plain.twice")
     use(copy, tmp_path / "used", "plain.scale", 33, side="base")
-    assert used.compiled() == ()
+    assert used() == ()
     use(copy, tmp_path / "used", "plain.scale", 1)
-    assert used.compiled() == ("scale_kernel",), "a kind of arguments that no case had"
+    assert used() == ("scale_kernel",), "a kind of arguments that no case had"
 
 
 def test_an_error_in_a_timed_kernel(tmp_path: Path) -> None:
