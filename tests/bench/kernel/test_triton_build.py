@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
+from kernelgate.bench.build.cache import write_all
 from kernelgate.bench.build.sources import Package, package_sources
 from kernelgate.bench.core.errors import BuildError, CompileError
 from kernelgate.bench.kernel import fuzz_trials, triton_build
@@ -56,9 +57,7 @@ FAULTS = {
 
 def library(folder: Path, tree: Path = PROBED, name: str = "my_kernels") -> Path:
     """A library folder with a package's sources."""
-    for path, data in package_sources(tree, Package(name)).items():
-        (folder / "package" / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "package" / path).write_bytes(data)
+    write_all(folder / "package", package_sources(tree, Package(name)))
     return folder
 
 
