@@ -119,6 +119,7 @@ benchmark: env ## how long builds and commands take
 benchmark-verdict: env ## the judge and its rivals on known truth; rewrites their tables in docs
 	$(VENV)/bin/python -m benchmarks.verdict
 	$(VENV)/bin/python -m benchmarks.verdict.stored
+	$(VENV)/bin/python -m benchmarks.verdict.noise
 
 benchmark-history: env ## how well changes over time and their commits are found; rewrites the table in docs
 	$(VENV)/bin/python -m benchmarks.history

@@ -1,21 +1,27 @@
-"""Whether the intervals hold what they say under uneven and correlated noise: simulated, with known truth."""
+"""Whether the intervals hold what they say under correlated noise: `python -m benchmarks.verdict.noise`, seeded.
+
+Keeps what it measured in benchmarks/results/noise.json and writes docs/statistics.md's sentence of it.
+"""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from scipy import signal
 
-from benchmarks.verdict.records import POLICY, SEED, Generator, Share
+from benchmarks.tables import put
+from benchmarks.verdict.records import POLICY, ROOT, SEED, Generator
 from kernelgate.ci.judge import estimate, location, stats
 from kernelgate.ci.judge.prior import CHANGE_PCT
 from kernelgate.ci.judge.stats import Array
 
 Noise = Callable[[Generator, int], Array]
 
+KEPT = ROOT / "benchmarks" / "results" / "noise.json"
+DRAWS, PROCESSES, ROUNDS = 1000, 5, 100
 LEVEL = 0.95
 ONE_ROUND = 0.01
 """Standard deviation of a round's log time: far above the prior between processes, which would hide a fault."""
@@ -23,15 +29,6 @@ ONE_ROUND = 0.01
 
 def normal(rng: Generator, rounds: int) -> Array:
     return rng.normal(size=rounds)
-
-
-def two_peaks(rng: Generator, rounds: int) -> Array:
-    return rng.choice([-1.0, 1.0], rounds) + rng.normal(0, 0.25, rounds)
-
-
-def heavy_tail(rng: Generator, rounds: int) -> Array:
-    """Student's t with two degrees of freedom: no variance at all."""
-    return np.asarray(rng.standard_t(2, rounds))
 
 
 def autoregressive(correlation: float) -> Noise:
@@ -72,29 +69,32 @@ CORRELATED: dict[str, tuple[Noise, Noise]] = {
 """Noise of base and of head."""
 
 
-@dataclass(frozen=True)
-class Coverage:
-    """How often the 95% interval holds the truth."""
-
-    process: Share
-    """Of one process, from its rounds alone."""
-    record: Share
-    """Of all processes together, whose spread the judge does not know: it is no more than the rounds'."""
-
-
-def coverage(
-    base: Noise, head: Noise, draws: int, processes: int = 5, rounds: int = 100, ratio: float = 1.0
-) -> Coverage:
-    """The head's noise is `ratio` times as wide."""
+def coverage(base: Noise, head: Noise, draws: int) -> tuple[float, float]:
+    """How often the 95% interval of one process holds the truth, and that of a record, by percent."""
     rng = np.random.default_rng(SEED)
     single = whole = 0
     for _ in range(draws):
-        before = [ONE_ROUND * base(rng, rounds) for _ in range(processes)]
-        after = [ONE_ROUND * ratio * head(rng, rounds) for _ in range(processes)]
+        before = [ONE_ROUND * base(rng, ROUNDS) for _ in range(PROCESSES)]
+        after = [ONE_ROUND * head(rng, ROUNDS) for _ in range(PROCESSES)]
         found = location.changes(before, after, True, 0.0)
         values, variances = (np.array([getattr(one, name) for one in found]) for name in ("value", "variance"))
         single += int((np.abs(values) <= stats.normal_half_width(LEVEL) * np.sqrt(variances)).sum())
         group, _ = estimate.of_changes(found, CHANGE_PCT, None, POLICY)
         pooled = group.pooled()
         whole += abs(pooled.change) <= pooled.half_width(1 - LEVEL)
-    return Coverage(Share(single, draws * processes), Share(whole, draws))
+    return round(100 * single / draws / PROCESSES, 2), round(100 * whole / draws, 2)
+
+
+def text(kept: Mapping[str, tuple[float, float]]) -> str:
+    single, whole = zip(*kept.values(), strict=True)
+    return (
+        f"**Rounds that resemble their neighbours**, {len(kept)} simulations of {DRAWS} records: the 95% interval of "
+        f"{PROCESSES} processes holds the change in {min(whole):.1f} to {max(whole):.1f}% of records, that of one "
+        f"process in {min(single):.1f} to {max(single):.1f}%."
+    )
+
+
+if __name__ == "__main__":
+    measured = {name: coverage(*noise, DRAWS) for name, noise in CORRELATED.items()}
+    KEPT.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    put(ROOT / "docs" / "statistics.md", "noise", text(measured))

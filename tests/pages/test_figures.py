@@ -12,10 +12,32 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from benchmarks import proof
 from kernelgate.bench import record
+from kernelgate.bench.check import fuzz, sanitize, trials, ways
 from kernelgate.bench.core import hardware
 from kernelgate.bench.explain import ncu_reader
-from kernelgate.ci.judge import prior
+from kernelgate.bench.kernel import card, compare, fuzz_trials
+from kernelgate.bench.timing import canary as timed_canary
+from kernelgate.bench.timing import case_timing, process, verifier
+from kernelgate.ci.bisect import first_failing, posterior, rounds
+from kernelgate.ci.github import client, command
+from kernelgate.ci.history import canary, culprits, levels, nights, past, retention
+from kernelgate.ci.history import changes as levels_changes
+from kernelgate.ci.judge import (
+    accuracy,
+    baseline_age,
+    correctness,
+    dependence,
+    estimate,
+    inference,
+    prior,
+    reference,
+    validity,
+    verdict,
+    witness,
+)
+from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.lab import folder, state
 from kernelgate.ci.lab.log import tries
@@ -69,7 +91,7 @@ def test_the_cookbook_has_the_times_of_its_reports() -> None:
     }
     text = page("CUDA_COOKBOOK")
     for said in (
-        f"four blocks instead of two, the attention kernel took {us['spills']:.0f} µs instead of {us['before']:.0f}",
+        f"four blocks instead of two, it took {us['spills']:.0f} µs instead of {us['before']:.0f}",
         f"Spills made attention {us['spills'] / us['before']:.1f} times slower",
         f"Without its swizzle, the attention kernel took {us['banks']:.0f} µs instead of {us['before']:.0f}",
     ):
@@ -159,6 +181,26 @@ def planted() -> str:
     return f"of {bugs} [planted bugs](fuzzing.md#how-many-bugs-are-caught), {caught}"
 
 
+def found() -> str:
+    made = [record.read(DATA / "pairs" / f"{name}.json") for name, *_ in proof.PAIRS]
+    crashed = [one for one in made if correctness.fuzz_failures(one)]
+    slower = [one for one in made if one not in crashed and judge(one, RULES).verdict is Outcome.REGRESSED]
+    assert (len(made), len(crashed), len(slower)) == (11, 2, 2)
+    return "in eleven [real commits](#real-commits), two crashes and two slowdowns"
+
+
+def worst() -> str:
+    """Of identical code: but for a lottery of the head's alone, which is told by itself."""
+    shares = json.loads((ROOT / "benchmarks/results/frontier.json").read_text(encoding="utf-8"))["identical"]
+    alone = shares.pop("20% of processes 10% slower, head")[-1]
+    most = max(share[-1] for share in shares.values())
+    assert f"at worst, [simulated](statistics.md#error-rates), in {most:.1%} |" in page("proof")
+    return (
+        f"up to {most:.1%} do ([simulated](#error-rates)), and {alone:.1%} if every fifth process slows the head alone "
+        "by 10%"
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -168,10 +210,105 @@ def planted() -> str:
         ("fuzzing", latent),
         ("statistics", truncated),
         ("bisect", searched),
-        ("statistics", lambda: f"it is near {prior.CHANGE_PCT:g}%"),
-        ("statistics", lambda: f"in {2 * 0.25**2:.1%} of runs of two processes, but in {2 * 0.25**4:.1%} of four"),
-        ("statistics", lambda: f"where 3% of 800 calls are wrong, {0.75**24:.1%}; where 1% are, {0.75**8:.0%}"),
+        ("proof", found),
+        ("statistics", worst),
     ],
 )
 def test_a_figure_is_that_of_what_is_kept(name: str, said: Callable[[], str]) -> None:
     assert said() in page(name)
+
+
+def test_a_card_is_as_long_as_is_said() -> None:
+    cards = (path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("*/**/.ci/kernels/*.py"))
+    said = f"about {round(median(len(card.splitlines()) for card in cards), -1):.0f} lines"
+    assert all(
+        said in text for text in (page("cards"), page("proof"), (ROOT / "README.md").read_text(encoding="utf-8"))
+    )
+
+
+GATES, SURE, BUSY = RULES.gates, RULES.certainty, RULES.processes
+LIMITS = {
+    "bisect": (
+        f"ends at {posterior.CHANCE:.0%} for one commit, or for commits that cannot be told apart, when the ends "
+        f"differ by less than {rounds.SMALLEST_PCT}%, or after {rounds.ROUNDS} rounds",
+        f"run {first_failing.FUZZ_RUNS} times at BAD",
+        f"{first_failing.enough(20, 20)} runs for a case that failed in 20 of 20, and {first_failing.enough(20, 5)}",
+    ),
+    "cards": (f"fuzzing also allows {compare.ROUNDING:g} times the error", f"| {card.FUZZED} draws |"),
+    "comment": (
+        f"takes {reference.MEMORY_INCREASE_PCT:g}% more than the base",
+        f"REASON is one line of at most {command.MAX_REASON} characters",
+    ),
+    "fuzzing": (
+        f"up to {ways.REPEATS:,} calls on the same inputs",
+        f"{fuzz_trials.COVERED['cpu']} cases on a CPU, up to {fuzz_trials.COVERED['cuda']} on a GPU",
+        f"`.ci/kernelgate.toml` ({RULES.fuzz.gpu_limit_s:g} s)",
+        f"not answered for {trials.NAMED_S:g} s is named",
+        f"Crashes and hangs may take {fuzz.LOST_S:g} s in all",
+        f"or a card has failed {fuzz.MAX_FAILURES} times",
+        f"above {sanitize.MOST_BYTES / 2**20:g} MiB",
+        f"limits the calls of each card. Default: {RULES.sanitizer.seconds:g}.",
+    ),
+    "history": (
+        f"is **stale** after {baseline_age.STALE_DAYS} days",
+        f"removes samples older than {retention.RAW_DAYS} days",
+        f"newest {past.NEWEST_RECORDS} records",
+        f"From {levels_changes.SUSPECT:.0%} on",
+        f"{RULES.changes.gpu_seconds_a_night:g} by default. Each run of `confirm.yml` makes up to {culprits.PAIRS} of",
+        f"if its p is at most {nights.CONFIRM_P:.4f} (`CONFIRM_P`); refuted if its 95% interval excludes a change of "
+        f"{levels.SMALLEST_PCT}%, or if three",
+    ),
+    "reliability": (f"{'eight' if client.TRIES == 8 else client.TRIES} times at most",),
+    "runner": (
+        f"one that does {100 / timed_canary.SHARE:g}% more",
+        f"differs by more than {canary.APART_PCT:g}% from the others' median",
+        f"stop it after {RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f} idle minutes",
+        f"-mmin +{RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f}",
+    ),
+    "statistics": (
+        f"with probability {prior.QUIET_SHARE} it is near {prior.CHANGE_PCT:g}%",
+        f"any size up to {prior.LARGEST_PCT:g}%",
+        f"`processes.minimum` ({BUSY.minimum})",
+        f"`processes.limit` ({BUSY.limit})",
+        f"`certainty.alpha` ({SURE.alpha};",
+        f"{SURE.alpha:.1%} of pull requests with identical code get a false alarm",
+        f"in {2 * 0.25**2:.1%} of runs of two processes, but in {2 * 0.25**4:.1%} of four",
+        "two processes if the change is more than {:g}%, three if it is more than {:g}%".format(*inference.LOTTERY_PCT),
+        f"with {prior.HISTORY_TO_DIRECT_DF:g} degrees of freedom",
+        f"slower than `regression_pct` ({GATES.regression_pct:g}%), Cliff's delta of single samples ≥ "
+        f"{verdict.CLIFFS_DELTA}, at least `to_block` ({BUSY.to_block}) processes",
+        f"`improvement_pct` ({GATES.improvement_pct:g}%)",
+        f"`margin_pct` ({GATES.margin_pct:g}%)",
+        f"`mean_regression_pct` ({GATES.mean_regression_pct:g}%)",
+        f"`mean_improvement_pct` ({GATES.mean_improvement_pct:g}%)",
+        f"left out above {dependence.CARRY_OVER_PCT}%",
+        f"SM clock {dependence.SIDE_CLOCK_PCT}% off",
+        f"SM clocks more than {validity.CLOCK_CHANGE_PCT:g}% apart",
+        f"above {validity.WARN_TEMPERATURE_C:g} °C; CV above {validity.WARN_CV_PCT:g}%",
+        f"fewer than {validity.DISTINCT_VALUES} distinct values",
+        f"modes at least {validity.MODE_DISTANCE_PCT:g}% apart",
+        f"times change by {validity.DRIFT_PCT:g}% within a process",
+        f"scatter too far (p < {dependence.DISAGREE_P:.4f}) | warning; no verdict if they differ by more than "
+        f"{dependence.DISAGREE_PCT:g}%",
+        f"{validity.BEYOND_REFERENCE:g} times as fast as base and reference",
+        f"fewer than {estimate.MINIMUM_ROUNDS} rounds",
+        f"by more than {witness.TOLERANCE_PCT:g}% ({witness.CPU_TOLERANCE_PCT:g}% on a CPU)",
+        f"where 3% of 800 calls are wrong, {0.75**24:.1%}; where 1% are, {0.75**8:.0%}",
+        f"with fewer, {prior.BASELINE_DRIFT_PCT:g}% is assumed",
+        f"after a year, {prior.BASELINE_APART_PCT:g}%",
+        f"at a level of {accuracy.LEVEL}",
+        f"{accuracy.ACCURACY_MARGIN_PCT:g}% for the mean error, {accuracy.MAXIMUM_PCT:g}% for the largest, "
+        f"{accuracy.BIAS_ULP} ulp and a tenth",
+    ),
+    "timing": (
+        f"at most {verifier.BUDGET:.0%} of the time",
+        f"below {case_timing.STEP_SHARE:.1%} of it",
+        f"A process has {process.Measuring(0).rounds} rounds",
+        f"after at most {BUSY.limit} processes",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_limit_is_that_of_the_code(name: str) -> None:
+    assert [said for said in LIMITS[name] if said not in page(name)] == []

@@ -51,6 +51,8 @@ def test_the_loop_tells_what_the_log_says() -> None:
 
 
 def test_its_times_are_those_of_the_sessions() -> None:
+    parts = re.findall(r"^### .*: (\d+) minutes$", LOOP, re.MULTILINE)
+    assert sum(map(int, parts)) == 30, "the first 30 minutes"
     for gate in state.gate_states((Opened(name="", objective=""),)):
         assert f"| {gate.name} | {gate.limit_minutes:g} | {gate.passes} |" in LOOP
     for said in (

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from benchmarks.verdict import frontier
+from benchmarks.verdict import frontier, noise
 from benchmarks.verdict.frontier import LOOKS, directions, estimates, wandering
 from benchmarks.verdict.spreads import lottery, scattered
 
@@ -23,6 +23,7 @@ def test_the_page_has_what_was_kept() -> None:
     page = (frontier.ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
     begin, end = (f"<!-- benchmark-frontier: {which} -->" for which in ("begin", "end"))
     assert page.partition(begin)[2].partition(end)[0].strip() == frontier.table(KEPT)
+    assert noise.text(json.loads(noise.KEPT.read_text(encoding="utf-8"))) in page
 
 
 def test_identical_code_seldom_gets_a_direction() -> None:
