@@ -1,4 +1,7 @@
-"""Plain sentences in docs/*.md: subject, verb, object. Each pattern is of sentences that readers had to read twice."""
+"""Plain sentences in docs/*.md: subject, verb, object. Each pattern is of sentences that readers had to read twice.
+
+It is no rule of Vale: what PyPI and npm have of that name fetches the program when it is installed or run.
+"""
 
 from __future__ import annotations
 
