@@ -19,6 +19,8 @@ CACHES = ("actions/cache",)
 PLAIN = (
     'test "$(gh pr view "$PULL_REQUEST" --json headRefOid --jq .headRefOid)" != "$HEAD_SHA" || gh run rerun "$RUN_ID"',
     'test "$SUCCEEDED" = true',
+    'git submodule status | while read -r _ path _; do git submodule update --init --recursive "$path"'
+    ' || echo "::warning::$path cannot be checked out"; done',
     'echo "$PWD/.venv/bin" >> "$GITHUB_PATH"',
     "mkdir -p .project/.ci\n"
     "test -e .project/.ci/kernelgate.toml || cp .ci/kernelgate.toml .project/.ci/\n"

@@ -16,6 +16,7 @@ import yaml
 
 from kernelgate.bench.system import lock
 from kernelgate.ci.policy.policy import RunnerGpu
+from tests.miniature import ENVIRONMENT, git, repository
 from tests.workflows import faults
 from tests.workflows.documents import ROOT, Workflow, actions, steps, texts, workflows
 from tests.workflows.language import Language
@@ -23,6 +24,7 @@ from tests.workflows.language import Language
 WORKFLOWS, ACTIONS = workflows(), actions()
 CALLED = {each.path: each.text for each in WORKFLOWS.values()}
 BIN = Path(sys.executable).parent
+LOCAL = ("-c", "protocol.file.allow=always")
 OURS = ("push", "schedule", "workflow_dispatch", "issue_comment")
 """Events that start code of the default branch or of people with write access."""
 
@@ -153,6 +155,25 @@ def test_only_measure_and_bisect_run_on_a_gpu_and_measure_never_compiles() -> No
     assert verbs == asked.split()
     assert jobs["resume"]["steps"] is jobs["measure"]["steps"]
     assert jobs["merge"]["runs-on"] in hosted
+
+
+def test_whatever_compiles_has_the_submodules_that_can_be_had(tmp_path: Path) -> None:
+    """One whose address nobody answers is left to `kernelgate build`, which names it if a header is missing."""
+    jobs = (WORKFLOWS["build"].jobs["base"], WORKFLOWS["build"].jobs["head"], WORKFLOWS["bisect"].jobs["search"])
+    runs = [[step["run"] for step in job["steps"] if step.get("working-directory") == "source"] for job in jobs]
+    [fetch] = {before for before, *_ in runs}
+    library = repository(tmp_path / "library", {"k.h": ""})
+    holder = repository(tmp_path / "holder", {"csrc/k.cu": ""})
+    for name in ("gone", "here"):
+        git(holder, *LOCAL, "submodule", "--quiet", "add", str(library), name)
+    git(holder, "config", "--file", ".gitmodules", "submodule.gone.url", str(tmp_path / "nowhere"))
+    git(holder, "commit", "--quiet", "--all", "--message", "submodules")
+    git(tmp_path, "clone", "--quiet", "holder", "source")
+    allowed = {**ENVIRONMENT, "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": LOCAL[1].split("=")[0]}
+    allowed["GIT_CONFIG_VALUE_0"] = "always"
+    done = subprocess.run(["bash", "-ec", fetch], cwd=tmp_path / "source", env=allowed, capture_output=True, text=True)
+    assert (done.returncode, "::warning::" in done.stdout) == (0, True), done.stderr
+    assert [(tmp_path / "source" / name / "k.h").exists() for name in ("gone", "here")] == [False, True]
 
 
 def test_waiting_for_the_device_takes_no_time_from_a_measurement() -> None:
