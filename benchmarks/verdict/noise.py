@@ -88,8 +88,8 @@ def coverage(base: Noise, head: Noise, draws: int) -> tuple[float, float]:
 def text(kept: Mapping[str, tuple[float, float]]) -> str:
     single, whole = zip(*kept.values(), strict=True)
     return (
-        f"**Rounds that resemble their neighbours**, {len(kept)} simulations of {DRAWS} records: the 95% interval of "
-        f"{PROCESSES} processes holds the change in {min(whole):.1f} to {max(whole):.1f}% of records, that of one "
+        f"**Correlated rounds**, {len(kept)} simulations of {DRAWS} records: the 95% interval of "
+        f"{PROCESSES} processes holds the change in {min(whole):.1f} to {max(whole):.1f}%, that of one "
         f"process in {min(single):.1f} to {max(single):.1f}%."
     )
 
