@@ -49,15 +49,13 @@ def detected(years: int) -> dict[str, str]:
         made[f"1% step, {name}: suspected within {within} nights"] = share(flagged for flagged, _ in outcomes)
         made[f"1% step, {name}: confirmed two nights later"] = share(told for _, told in outcomes)
 
-    def seen(labels: list[SeriesLabel], name: str) -> list[tuple[Change, ...]]:
-        return list(everywhere(_whole, labels, name))
-
-    drifts = seen([one for one in every if one.drift], "drifts")
+    drifts = everywhere(_whole, [one for one in every if one.drift], "drifts")
     made["drift of 1 to 2%: found as a drift"] = share(any(one.kind == "drift" for one in some) for some in drifts)
-    moved = seen([one for one in every if one.environments and not one.steps], "new environments")
+    moved = everywhere(_whole, [one for one in every if one.environments and not one.steps], "new environments")
     made["new environment: no suspicion"] = share(not some for some in moved)
-    alike = seen([one for one in every if one.memory], "nights like the one before")
+    alike = everywhere(_whole, [one for one in every if one.memory], "nights like the one before")
     made["nights correlated by 0.6: no suspicion"] = share(not some for some in alike)
+    made["95% interval of what is lost since the best: holds it"] = share(everywhere(detection.best, every, "best"))
     return made | detection.unchanged(years)
 
 

@@ -18,6 +18,7 @@ from scipy import stats
 from benchmarks.history.series import (
     CODE_A_NIGHT,
     NIGHTS,
+    PROCESSES,
     Generator,
     SeriesLabel,
     nights,
@@ -32,7 +33,9 @@ from kernelgate.ci.history.culprits import WantedPair
 from kernelgate.ci.history.facts import CaseName, Change
 from kernelgate.ci.history.nights import PairMeasured, settled
 from kernelgate.ci.judge.prior import HISTORY_MEMORY_DF, KnownSpread
+from kernelgate.ci.judge.stats import student_half_width
 from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.report.dashboard import SitePoint, SiteSeries
 
 POLICY = Policy()
 WANDER = math.log(1.65)
@@ -96,8 +99,7 @@ def year(label: SeriesLabel) -> Lived:
 
 
 def found(label: SeriesLabel, within: int) -> tuple[bool, bool]:
-    """Whether its first step was suspected at most so many nights after it, and whether it was confirmed then or in the
-    two nights that follow."""
+    """Whether its first step was suspected within so many nights, and confirmed then or in the two nights after."""
     every, lived, rng = nights(label), Lived(), np.random.default_rng(label.seed + 2)
     step, flagged = label.steps[0][0], False
     for last in range(step, step + within + 3):
@@ -129,6 +131,18 @@ def share(outcomes: Iterable[bool]) -> str:
 def _share(hits: int, of: int) -> str:
     low, high = stats.binomtest(hits, of).proportion_ci()
     return f"{hits} of {of} ({100 * low:.3g} to {100 * high:.3g}%)"
+
+
+def best(label: SeriesLabel, last: int = 150) -> bool:
+    """Whether the interval of what is lost since the best holds the truth after so many nights."""
+    factor, level = student_half_width(PROCESSES - 1), truth(label)[:last]
+    every = [
+        SitePoint(one.commit, "", int(one.environment), 100.0, None, one.log_ratio, factor * one.error, factor)
+        for one in nights(label)[:last]
+    ]
+    shown = SiteSeries("", "card", "case", "gpu", (), tuple(every)).best
+    low, high = (shown and shown.interval_pct) or (-math.inf, math.inf)
+    return low <= 100 * math.expm1(level[-1] - level.min()) <= high
 
 
 # ---- many series -----------------------------------------------------------------------------------------------------

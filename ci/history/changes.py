@@ -189,7 +189,7 @@ class Ramp:
 def _good(parts: Mapping[str, Sequence[Night]], known: Mapping[str, Levels]) -> Looks:
     nights = sorted(
         (
-            replace(night, error=math.hypot(night.error, known[key].spread))
+            replace(night, error=math.hypot(night.error, known[key].alone))
             for key, part in parts.items()
             for night, bad in zip(part, known[key].bad, strict=True)
             if bad < SURELY

@@ -65,8 +65,9 @@ class Levels:
     deviations: Array
     """… and its standard deviation."""
     spread: float
-    """The expected standard deviation from night to night, beside what the nights' own errors say: as if nights were
-    independent, so more than it is where each is like the one before."""
+    """The expected standard deviation of a night, beside what its own error says, …"""
+    alone: float
+    """… and what it is worth where nights count as independent: more, if each is like the one before."""
     bad: Array
     """Of each night: that it is a bad one."""
 
@@ -96,8 +97,8 @@ def of_series(values: Array, errors: Array) -> Levels:
     means = levels @ grid
     deviations = np.sqrt(np.maximum(levels @ grid**2 - means**2, (grid[1] - grid[0]) ** 2 / 12))
     bad = np.tensordot(weights, (both * (1 - shares)).sum(axis=2), axes=1)
-    alone = spreads * np.sqrt((1 + carried) / (1 - carried))
-    return Levels(weights @ (moved / (moved + stayed)), means, deviations, float(weights @ alone), bad)
+    alone = float(weights @ (spreads * np.sqrt((1 + carried) / (1 - carried))))
+    return Levels(weights @ (moved / (moved + stayed)), means, deviations, float(weights @ spreads), alone, bad)
 
 
 def _scatters(middle: float) -> tuple[Array, Array, Array]:

@@ -124,6 +124,8 @@ class SitePoint:
     pinned: float | None = None
     """The logarithm of its time over the pinned commit's, in the same processes."""
     pinned_reach: float | None = None
+    reaches: float = NORMAL_95
+    """How many standard errors these two are: by Student's t, more than of a normal distribution."""
     reference_us: float | None = None
     finding: str = ""
     """Why no verdict may rest on it."""
@@ -132,8 +134,8 @@ class SitePoint:
         """The logarithm of its time over the pinned commit's, or of its time."""
         return math.log(self.us) if not pinned or self.pinned is None else self.pinned
 
-    def reach_of(self, pinned: bool) -> float:
-        return (self.pinned_reach if pinned else self.reach) or 0.0
+    def error(self, pinned: bool) -> float:
+        return ((self.pinned_reach if pinned else self.reach) or 0.0) / self.reaches
 
     @property
     def times(self) -> float | None:
@@ -237,11 +239,11 @@ class SiteSeries:
         found = {}
         for place in sorted({one.environment for one in alike}):
             some = [one for one in alike if one.environment == place]
-            errors = np.array([one.reach_of(pinned) / NORMAL_95 for one in some])
+            errors = np.array([one.error(pinned) for one in some])
             found[place] = levels.of_series(np.array([one.level(pinned) for one in some]), errors)
         where = min(found, key=lambda key: float(found[key].means.min()))
         best = int(found[where].means.argmin())
-        own = math.hypot(newest.reach_of(pinned), NORMAL_95 * found[newest.environment].spread)
+        own = NORMAL_95 * math.hypot(newest.error(pinned), found[newest.environment].spread)
         means: Means = "times" if not pinned else "pinned" if where == newest.environment else "moved"
         change = newest.level(pinned) - float(found[where].means[best])
         return _apart(change, own, NORMAL_95 * float(found[where].deviations[best]), means)
@@ -440,6 +442,7 @@ def _series(
                 reach=_reach(head.error, head.processes),
                 pinned=pinned.effect if pinned else None,
                 pinned_reach=_reach(pinned.error, pinned.processes) if pinned else None,
+                reaches=student_half_width(max(1, head.processes - 1)),
                 reference_us=reference.get((number, head.record)),
                 finding=head.finding or "",
             )

@@ -33,6 +33,11 @@ def test_every_environment_change_is_quiet() -> None:
     assert [one for one in MOVED if changes.of_series(series.nights(one))] == []
 
 
+@pytest.mark.slow
+def test_the_interval_of_what_is_lost_since_the_best_is_as_wide_as_it_says() -> None:
+    assert 0.93 <= np.mean([detection.best(label, last) for label in EVERY[::3] for last in (60, 250)]) <= 0.97
+
+
 @pytest.mark.nightly
 def test_every_step_is_found_in_time() -> None:
     assert missed(QUIET, within=2) <= 0.02
