@@ -187,10 +187,12 @@ CALL = re.compile(r"^[ \t]*(\w+)[ \t]*\(", re.MULTILINE)
 WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|([^\s"]+)')
 VARIABLE = re.compile(r"\$\{([\w-]+)\}")
 HERE = ("CMAKE_CURRENT_SOURCE_DIR", "CMAKE_CURRENT_LIST_DIR", "CMAKE_SOURCE_DIR", "PROJECT_SOURCE_DIR")
+GIVEN = ("TORCH_INCLUDE_DIRS", "CUDAToolkit_INCLUDE_DIRS", "CUDA_INCLUDE_DIRS", "Python_INCLUDE_DIRS")
 LANGUAGE = re.compile(r"\$<\$<COMPILE_LANGUAGE:(\w+)>:")
 SCOPES = frozenset({"PRIVATE", "PUBLIC", "INTERFACE", "SYSTEM", "BEFORE", "AFTER"})
 OPTIONS = frozenset({"add_compile_options", "target_compile_options", "add_definitions"})
 NO_TARGET = frozenset({"install", "set_source_files_properties", "message", "if", "elseif", "foreach"})
+TARGETS = ("_library", "_module", "_sources")
 EVERYWHERE = ""
 NEWLINE = "\n"
 
@@ -211,7 +213,7 @@ class _CMake:
 
     def __init__(self, folder: str, names: Sequence[str]) -> None:
         self.folder, self.names = folder, names
-        self.values: dict[str, list[str]] = {one: [f"/{folder}"] for one in HERE}
+        self.values: dict[str, list[str]] = {one: [f"/{folder}"] for one in HERE} | {one: [] for one in GIVEN}
         self.files: dict[str, list[str]] = defaultdict(list)
         self.both: dict[str, list[str]] = defaultdict(list)
         self.nvcc: dict[str, list[str]] = defaultdict(list)
@@ -253,7 +255,7 @@ class _CMake:
             for kept, cuda in ((self.nvcc, True), (self.lost, False)):
                 words = [one for one, of in by_language if (of == "CUDA") == cuda and not one.startswith("-D")]
                 kept[target] += _flags(words)
-        elif not first.isupper() and command not in NO_TARGET:
+        elif (command.endswith(TARGETS) or not first.isupper()) and command not in NO_TARGET:
             self._target(first, rest, place)
 
     def _target(self, name: str, words: Sequence[str], place: str) -> None:

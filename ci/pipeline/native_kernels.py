@@ -31,6 +31,7 @@ OUTPUT_NAME = re.compile(r"out(?:put)?s?(?:_.*)?|o|c|C|dst|result|.*_out")
 CONSTANT = re.compile(r"(-?\d[\d.]*(?:[eE][+-]?\d+)?)[fFlLuU]*|(true|false)")
 ON_CPU = re.compile(r"TORCH_LIBRARY_IMPL\(\s*\w+\s*,\s*CPU\b")
 KERNEL = re.compile(r"\b__global__\b[^;{]*\{")
+TRAILING = re.compile(r"\)[\w\s]*->([^{;]*)")
 DTYPES = (
     ("fp16", r"k?Half\b|\bhalf\b|[fF]loat16|_AND_HALF"),
     ("bf16", r"BFloat16|bfloat16"),
@@ -140,11 +141,13 @@ def _of_function(function: str, file: str, texts: Mapping[str, str]) -> Signatur
     )
     for text in (texts[file], *(text for other, text in texts.items() if other != file)):
         if name in text and (one := defined.search(text)):
-            if not re.search(r"\bvoid\s*$|Tensor", one[1]):
+            end = closing(text, one.end() - 1)
+            trailing = TRAILING.match(text, end)
+            returned = trailing[1] if trailing else one[1]
+            if not re.search(r"\bvoid\s*$|Tensor", returned):
                 return (), ()  # no kernel: it plans, or tells a size
-            inner = text[one.end() : closing(text, one.end() - 1)]
-            results = ("results",) if "vector" in one[1] else _names(one[1].count("Tensor"))
-            declared = split(inner)
+            results = ("results",) if "vector" in returned else _names(returned.count("Tensor"))
+            declared = split(text[one.end() : end])
             if not any("Tensor" in one and "ptional" not in one for one in declared):
                 declared = [re.sub(r"[oO]ptional", "", one) if "Tensor" in one else one for one in declared]
             taken = [_cpp_argument(one) for one in declared]

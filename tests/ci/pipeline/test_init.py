@@ -35,7 +35,7 @@ if torch.cuda.is_available():
     extra["nvcc"] = with_threads(["-O3", "--use_fast_math"] + cc_flag)
     extra["cxx"].append("-fopenmp")
 folders = [os.path.join(this_dir, "include")]
-built = extension("norms_cuda", sources, define_macros=macros, extra_compile_args=extra, include_dirs=folders)
+built = extension("_C", sources, define_macros=macros, extra_compile_args=extra, include_dirs=folders)
 setup(name="norms", ext_modules=[built])
 """
 PYBIND = """\
@@ -61,12 +61,12 @@ if(SLOW)
   list(APPEND NORM_FLAGS -maxrregcount=128)
 endif()
 set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} --expt-relaxed-constexpr")
-add_our_library(norms_cuda MODULE ${KERNELS} csrc/norms.cpp "${cutlass_SOURCE_DIR}/gemm.cu")
-target_compile_options(norms_cuda PRIVATE
+add_our_library(_C MODULE ${KERNELS} csrc/norms.cpp "${cutlass_SOURCE_DIR}/gemm.cu")
+target_compile_options(_C PRIVATE
   $<$<COMPILE_LANGUAGE:CUDA>:${NORM_FLAGS} -use_fast_math> $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
-target_include_directories(norms_cuda PRIVATE include ${cutlass_SOURCE_DIR}/include)
-target_compile_definitions(norms_cuda PRIVATE FAST WIDTH=$<BOOL:${WIDE}>)
-target_link_options(norms_cuda PRIVATE -Wl,--as-needed)
+target_include_directories(_C PRIVATE include ${TORCH_INCLUDE_DIRS} ${cutlass_SOURCE_DIR}/include)
+target_compile_definitions(_C PRIVATE FAST WIDTH=$<BOOL:${WIDE}>)
+target_link_options(_C PRIVATE -Wl,--as-needed)
 """
 MODEL = """\
 #include <torch/extension.h>
@@ -103,7 +103,7 @@ static auto registry = torch::RegisterOperators()
 """
 FFI = """\
 #include "tvm_ffi_utils.h"
-void softmax(TensorView x, TensorView out, Optional<TensorView> scale);
+auto softmax(TensorView x, TensorView out, Optional<TensorView> scale) noexcept -> void;
 Array<int64_t> softmax_plan(TensorView workspace, int64_t rows);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(softmax, softmax);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(plan, softmax_plan);
@@ -241,6 +241,7 @@ def test_flags_of_cmake(init: Any, tmp_path: Path) -> None:
     assert "every branch of its conditions was taken" in branches
     foreign = "${cutlass_SOURCE_DIR}/gemm.cu -fopenmp ${cutlass_SOURCE_DIR}/include -DWIDTH=$<BOOL:${WIDE}>"
     assert all(one in elsewhere for one in foreign.split()), elsewhere
+    assert "TORCH" not in elsewhere, "kernelgate's own build has them"
 
 
 def test_of_a_module_with_types_and_submodules_functions_are_found(init: Any, tmp_path: Path) -> None:
