@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from importlib import import_module
 from itertools import permutations
+from operator import attrgetter
 from statistics import fmean, median, stdev
 
 import numpy as np
@@ -14,29 +16,11 @@ from scipy import stats
 
 from benchmarks import proof
 from kernelgate.bench import record
-from kernelgate.bench.check import fuzz, sanitize, trials, ways
 from kernelgate.bench.core import hardware
 from kernelgate.bench.explain import ncu_reader
-from kernelgate.bench.kernel import card, compare, fuzz_trials
-from kernelgate.bench.timing import canary as timed_canary
-from kernelgate.bench.timing import case_timing, process, verifier
-from kernelgate.ci.bisect import first_failing, posterior, rounds
-from kernelgate.ci.github import client, command
-from kernelgate.ci.history import canary, culprits, levels, nights, past, retention
-from kernelgate.ci.history import changes as levels_changes
-from kernelgate.ci.judge import (
-    accuracy,
-    baseline_age,
-    correctness,
-    dependence,
-    estimate,
-    inference,
-    prior,
-    reference,
-    validity,
-    verdict,
-    witness,
-)
+from kernelgate.bench.kernel import fuzz_trials
+from kernelgate.ci.bisect.first_failing import enough
+from kernelgate.ci.judge import correctness, inference
 from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.lab import folder, state
@@ -212,6 +196,20 @@ def worst() -> str:
         ("bisect", searched),
         ("proof", found),
         ("statistics", worst),
+        ("bisect", lambda: f"{enough(20, 20)} runs for a case that failed in 20 of 20, and {enough(20, 5)} for"),
+        ("fuzzing", lambda: "{cpu} cases on a CPU, up to {cuda} on a GPU".format_map(fuzz_trials.COVERED)),
+        ("runner", lambda: f"stop it after {RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f} idle minutes"),
+        ("runner", lambda: f"-mmin +{RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f}"),
+        (
+            "statistics",
+            lambda: "is more than {:g}%, three if it is more than {:g}%".format(*inference.LOTTERY_PCT),
+        ),
+        (
+            "statistics",
+            lambda: f"takes {RULES.gates.regression_pct / RULES.gates.mean_regression_pct:g} cases",
+        ),
+        ("statistics", lambda: f"in {2 * 0.25**2:.1%} of runs of two processes, but in {2 * 0.25**4:.1%} of four"),
+        ("statistics", lambda: f"where 3% of 800 calls are wrong, {0.75**24:.1%}; where 1% are, {0.75**8:.0%}"),
     ],
 )
 def test_a_figure_is_that_of_what_is_kept(name: str, said: Callable[[], str]) -> None:
@@ -226,90 +224,82 @@ def test_a_card_is_as_long_as_is_said() -> None:
     )
 
 
-GATES, SURE, BUSY = RULES.gates, RULES.certainty, RULES.processes
 LIMITS = {
-    "bisect": (
-        f"ends at {posterior.CHANCE:.0%} for one commit, or for commits that cannot be told apart, when the ends "
-        f"differ by less than {rounds.SMALLEST_PCT}%, or after {rounds.ROUNDS} rounds",
-        f"run {first_failing.FUZZ_RUNS} times at BAD",
-        f"{first_failing.enough(20, 20)} runs for a case that failed in 20 of 20, and {first_failing.enough(20, 5)}",
-    ),
-    "cards": (f"fuzzing also allows {compare.ROUNDING:g} times the error", f"| {card.FUZZED} draws |"),
-    "comment": (
-        f"takes {reference.MEMORY_INCREASE_PCT:g}% more than the base",
-        f"REASON is one line of at most {command.MAX_REASON} characters",
-    ),
-    "fuzzing": (
-        f"up to {ways.REPEATS:,} calls on the same inputs",
-        f"{fuzz_trials.COVERED['cpu']} cases on a CPU, up to {fuzz_trials.COVERED['cuda']} on a GPU",
-        f"`.ci/kernelgate.toml` ({RULES.fuzz.gpu_limit_s:g} s)",
-        f"not answered for {trials.NAMED_S:g} s is named",
-        f"Crashes and hangs may take {fuzz.LOST_S:g} s in all",
-        f"or a card has failed {fuzz.MAX_FAILURES} times",
-        f"above {sanitize.MOST_BYTES / 2**20:g} MiB",
-        f"limits the calls of each card. Default: {RULES.sanitizer.seconds:g}.",
-    ),
-    "history": (
-        f"is **stale** after {baseline_age.STALE_DAYS} days",
-        f"removes samples older than {retention.RAW_DAYS} days",
-        f"newest {past.NEWEST_RECORDS} records",
-        f"From {levels_changes.SUSPECT:.0%} on",
-        f"{RULES.changes.gpu_seconds_a_night:g} by default. Each run of `confirm.yml` makes up to {culprits.PAIRS} of",
-        f"if its p is at most {nights.CONFIRM_P:.4f} (`CONFIRM_P`); refuted if its 95% interval excludes a change of "
-        f"{levels.SMALLEST_PCT}%, or if three",
-    ),
-    "reliability": (f"{'eight' if client.TRIES == 8 else client.TRIES} times at most",),
-    "runner": (
-        f"one that does {100 / timed_canary.SHARE:g}% more",
-        f"differs by more than {canary.APART_PCT:g}% from the others' median",
-        f"stop it after {RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f} idle minutes",
-        f"-mmin +{RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f}",
-    ),
-    "statistics": (
-        f"with probability {prior.QUIET_SHARE} it is near {prior.CHANGE_PCT:g}%",
-        f"any size up to {prior.LARGEST_PCT:g}%",
-        f"`processes.minimum` ({BUSY.minimum})",
-        f"`processes.limit` ({BUSY.limit})",
-        f"`certainty.alpha` ({SURE.alpha};",
-        f"{SURE.alpha:.1%} of pull requests with identical code get a false alarm",
-        f"in {2 * 0.25**2:.1%} of runs of two processes, but in {2 * 0.25**4:.1%} of four",
-        "two processes if the change is more than {:g}%, three if it is more than {:g}%".format(*inference.LOTTERY_PCT),
-        f"of {prior.HISTORY_TO_DIRECT_DF:g} degrees of freedom",
-        f"slower than `regression_pct` ({GATES.regression_pct:g}%), Cliff's delta of single samples ≥ "
-        f"{verdict.CLIFFS_DELTA}, at least `to_block` ({BUSY.to_block}) processes",
-        f"`improvement_pct` ({GATES.improvement_pct:g}%)",
-        f"`margin_pct` ({GATES.margin_pct:g}%)",
-        f"`mean_regression_pct` ({GATES.mean_regression_pct:g}%)",
-        f"`mean_improvement_pct` ({GATES.mean_improvement_pct:g}%)",
-        f"a regression takes {GATES.regression_pct / GATES.mean_regression_pct:g} cases",
-        f"left out above {dependence.CARRY_OVER_PCT}%",
-        f"SM clock {dependence.SIDE_CLOCK_PCT}% off",
-        f"SM clocks more than {validity.CLOCK_CHANGE_PCT:g}% apart",
-        f"above {validity.WARN_TEMPERATURE_C:g} °C; CV above {validity.WARN_CV_PCT:g}%",
-        f"fewer than {validity.DISTINCT_VALUES} distinct values",
-        f"modes at least {validity.MODE_DISTANCE_PCT:g}% apart",
-        f"times change by {validity.DRIFT_PCT:g}% within a process",
-        f"scatter too far (p < {dependence.DISAGREE_P:.4f}) | warning; no verdict if they differ by more than "
-        f"{dependence.DISAGREE_PCT:g}%",
-        f"{validity.BEYOND_REFERENCE:g} times as fast as base and reference",
-        f"fewer than {estimate.MINIMUM_ROUNDS} rounds",
-        f"by more than {witness.TOLERANCE_PCT:g}% ({witness.CPU_TOLERANCE_PCT:g}% on a CPU)",
-        f"where 3% of 800 calls are wrong, {0.75**24:.1%}; where 1% are, {0.75**8:.0%}",
-        f"with fewer, {prior.BASELINE_DRIFT_PCT:g}% is assumed",
-        f"after a year, {prior.BASELINE_APART_PCT:g}%",
-        f"at a level of {accuracy.LEVEL}",
-        f"{accuracy.ACCURACY_MARGIN_PCT:g}% for the mean error, {accuracy.MAXIMUM_PCT:g}% for the largest, "
-        f"{accuracy.BIAS_ULP} ulp and a tenth",
-    ),
-    "timing": (
-        f"at most {verifier.BUDGET:.0%} of the time",
-        f"below {case_timing.STEP_SHARE:.1%} of it",
-        f"A process has {process.Measuring(0).rounds} rounds",
-        f"after at most {BUSY.limit} processes",
-    ),
+    "bisect": """\
+ends at {ci.bisect.posterior.CHANCE*100}% for one commit
+the ends differ by less than {ci.bisect.rounds.SMALLEST_PCT}%, or after {ci.bisect.rounds.ROUNDS} rounds
+run {ci.bisect.first_failing.FUZZ_RUNS} times at BAD""",
+    "cards": """\
+fuzzing also allows {bench.kernel.compare.ROUNDING} times the error
+| {bench.kernel.card.FUZZED} draws |""",
+    "comment": """\
+takes {ci.judge.reference.MEMORY_INCREASE_PCT}% more than the base
+REASON is one line of at most {ci.github.command.MAX_REASON} characters""",
+    "fuzzing": """\
+up to {bench.check.ways.REPEATS} calls on the same inputs
+`.ci/kernelgate.toml` ({RULES.fuzz.gpu_limit_s} s)
+not answered for {bench.check.trials.NAMED_S} s is named
+Crashes and hangs may take {bench.check.fuzz.LOST_S} s in all
+or a card has failed {bench.check.fuzz.MAX_FAILURES} times
+limits the calls of each card. Default: {RULES.sanitizer.seconds}.""",
+    "history": """\
+is **stale** after {ci.judge.baseline_age.STALE_DAYS} days
+removes samples older than {ci.history.retention.RAW_DAYS} days
+newest {ci.history.past.NEWEST_RECORDS} records
+From {ci.history.changes.SUSPECT*100}% on
+{RULES.changes.gpu_seconds_a_night} by default. Each run of `confirm.yml` makes up to {ci.history.culprits.PAIRS} of
+if its p is at most {ci.history.nights.CONFIRM_P} (`CONFIRM_P`)
+excludes a change of {ci.history.levels.SMALLEST_PCT}%""",
+    "runner": "differs by more than {ci.history.canary.APART_PCT}% from the others' median",
+    "statistics": """\
+with probability {ci.judge.prior.QUIET_SHARE} it is near {ci.judge.prior.CHANGE_PCT}%
+any size up to {ci.judge.prior.LARGEST_PCT}%
+`processes.minimum` ({RULES.processes.minimum})
+`processes.limit` ({RULES.processes.limit})
+`certainty.alpha` ({RULES.certainty.alpha};
+{RULES.certainty.alpha*100}% of pull requests with identical code get a false alarm
+of {ci.judge.prior.HISTORY_TO_DIRECT_DF} degrees of freedom
+slower than `regression_pct` ({RULES.gates.regression_pct}%)
+Cliff's delta of single samples ≥ {ci.judge.verdict.CLIFFS_DELTA}
+at least `to_block` ({RULES.processes.to_block}) processes
+`improvement_pct` ({RULES.gates.improvement_pct}%)
+`margin_pct` ({RULES.gates.margin_pct}%)
+`mean_regression_pct` ({RULES.gates.mean_regression_pct}%)
+`mean_improvement_pct` ({RULES.gates.mean_improvement_pct}%)
+left out above {ci.judge.dependence.CARRY_OVER_PCT}%
+SM clock {ci.judge.dependence.SIDE_CLOCK_PCT}% off
+SM clocks more than {ci.judge.validity.CLOCK_CHANGE_PCT}% apart
+above {ci.judge.validity.WARN_TEMPERATURE_C} °C; CV above {ci.judge.validity.WARN_CV_PCT}%
+fewer than {ci.judge.validity.DISTINCT_VALUES} distinct values
+modes at least {ci.judge.validity.MODE_DISTANCE_PCT}% apart
+times change by {ci.judge.validity.DRIFT_PCT}% within a process
+scatter too far (p < {ci.judge.dependence.DISAGREE_P})
+no verdict if they differ by more than {ci.judge.dependence.DISAGREE_PCT}%
+{ci.judge.validity.BEYOND_REFERENCE} times as fast as base and reference
+fewer than {ci.judge.estimate.MINIMUM_ROUNDS} rounds
+by more than {ci.judge.witness.TOLERANCE_PCT}% ({ci.judge.witness.CPU_TOLERANCE_PCT}% on a CPU)
+with fewer, {ci.judge.prior.BASELINE_DRIFT_PCT}% is assumed
+after a year, {ci.judge.prior.BASELINE_APART_PCT}%
+at a level of {ci.judge.accuracy.LEVEL}
+{ci.judge.accuracy.ACCURACY_MARGIN_PCT}% for the mean error, {ci.judge.accuracy.MAXIMUM_PCT}% for the largest
+{ci.judge.accuracy.BIAS_ULP} ulp and a tenth""",
+    "timing": """\
+at most {bench.timing.verifier.BUDGET*100}% of the time
+below {bench.timing.case_timing.STEP_SHARE*100}% of it
+A process has {bench.timing.process.Measuring.rounds} rounds
+after at most {RULES.processes.limit} processes""",
 }
+
+
+def limit(found: re.Match[str]) -> str:
+    """Of the policy, or of a module of kernelgate."""
+    path, _, rest = found[1].partition("RULES.")
+    module, _, name = re.sub(r"(?<=[a-z])\.(?=[A-Z])", " ", path).partition(" ")
+    value = attrgetter(rest or name)(RULES if rest else import_module(f"kernelgate.{module}"))
+    return f"{100 * value if found[2] else value:,g}"
 
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_a_limit_is_that_of_the_code(name: str) -> None:
-    assert [said for said in LIMITS[name] if said not in page(name)] == []
+    every = re.sub(r"\{([\w.]+)(\*100)?\}", limit, LIMITS[name]).splitlines()
+    assert [said for said in every if said not in page(name)] == []
