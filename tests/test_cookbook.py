@@ -13,10 +13,7 @@ import pytest
 from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import PreemptedError
 from kernelgate.ci.commands import exit_codes
-from kernelgate.ci.explain import bottleneck as limits
-from kernelgate.ci.explain import next_step, recommend
-from kernelgate.ci.judge.stats import GATES_P
-from kernelgate.ci.judge.verdict import CLIFFS_DELTA
+from kernelgate.ci.explain import recommend
 from kernelgate.ci.policy import policy
 from tests import docs_code
 from tests.called import EndsWith
@@ -53,37 +50,6 @@ def test_the_quick_reference_has_every_verb_and_exit_code() -> None:
     assert {str(code) for code in codes | {exit_codes.CLOSED_PIPE}} <= set(
         re.findall(r"^\| (\d+) \|", table, re.MULTILINE)
     )
-
-
-def test_its_numbers_are_those_that_decide() -> None:
-    gates = policy.load(ROOT / policy.POLICY_FILE).gates
-    p, delta = GATES_P, CLIFFS_DELTA
-    few, enough = limits.LOW_OCCUPANCY_PCT, limits.ENOUGH_OCCUPANCY_PCT
-    for said in (
-        f"| below {few:g}% and no unit busy; possibly up to {enough:g}% |",
-        f"| {100 * limits.LOCAL_SHARE:g}% of the instructions use local memory |",
-        f"[tensor cores](#tensor-cores) | {limits.UNIT_BUSY_PCT:g}% busy |",
-        f"| {100 * limits.CONFLICT_SHARE:g}% of shared memory's wavefronts |",
-        f"| fewer than {limits.DIVERGED_THREADS:g} of 32 threads work |",
-        f"| {100 * limits.BARRIER_SHARE:g}% of the waiting |",
-        f"| {100 * limits.EXCESS_SHARE:g}% of the sectors are avoidable |",
-        f"[DRAM](#dram-traffic) | {limits.BANDWIDTH_BUSY_PCT:g}% of its peak |",
-        f"[L2](#l2-traffic) | {limits.BANDWIDTH_BUSY_PCT:g}% of its peak |",
-        f"| {100 * limits.IDLE_SHARE:g}% of the multiprocessors' time idle |",
-        f"| a call below {limits.LAUNCH_BOUND_US:g} µs, or a launch above {100 * next_step.LAUNCH_SHARE:g}% of it |",
-        f"| a pipe or the issue slots {limits.UNIT_BUSY_PCT:g}% busy |",
-        f"A unit at {limits.SATURATED_PCT:g}% of its peak is the limit",
-        f"| regression | {gates.regression_pct:g}% slower, and certain |",
-        f"| improvement | {gates.improvement_pct:g}% faster, and certain |",
-        f"| effect | p below {p} over all cases, Cliff's delta from {delta} |",
-        f"| same | within {gates.margin_pct:g}% |",
-        f"| {next_step.KEEP_FROM:g} times as fast as before |",
-        f"| below {gates.reference_min:g} | stop and profile |",
-        f"| below {next_step.PROFILE_BELOW:g} | profile, remove",
-        f"| below {next_step.TUNE_BELOW:g} | full profile",
-        f"| from {next_step.NEXT_BOTTLENECK_FROM:g} | profile again",
-    ):
-        assert said in TEXT, said
 
 
 def test_the_page_on_installing_has_every_key_of_the_policy() -> None:

@@ -225,6 +225,37 @@ def test_a_card_is_as_long_as_is_said() -> None:
 
 
 LIMITS = {
+    "CUDA_COOKBOOK": """\
+| below {ci.explain.bottleneck.LOW_OCCUPANCY_PCT}% and no unit busy
+possibly up to {ci.explain.bottleneck.ENOUGH_OCCUPANCY_PCT}% |
+| {ci.explain.bottleneck.LOCAL_SHARE*100}% of the instructions use local memory |
+[tensor cores](#tensor-cores) | {ci.explain.bottleneck.UNIT_BUSY_PCT}% busy |
+| {ci.explain.bottleneck.CONFLICT_SHARE*100}% of shared memory's wavefronts |
+| fewer than {ci.explain.bottleneck.DIVERGED_THREADS} of 32 threads work |
+| {ci.explain.bottleneck.BARRIER_SHARE*100}% of the waiting |
+| {ci.explain.bottleneck.EXCESS_SHARE*100}% of the sectors are avoidable |
+[DRAM](#dram-traffic) | {ci.explain.bottleneck.BANDWIDTH_BUSY_PCT}% of its peak |
+[L2](#l2-traffic) | {ci.explain.bottleneck.BANDWIDTH_BUSY_PCT}% of its peak |
+| {ci.explain.bottleneck.IDLE_SHARE*100}% of the multiprocessors' time idle |
+| a call below {ci.explain.bottleneck.LAUNCH_BOUND_US} µs
+or a launch above {ci.explain.next_step.LAUNCH_SHARE*100}% of it |
+| a pipe or the issue slots {ci.explain.bottleneck.UNIT_BUSY_PCT}% busy |
+A unit at {ci.explain.bottleneck.SATURATED_PCT}% of its peak is the limit
+| regression | {RULES.gates.regression_pct}% slower, and certain |
+| improvement | {RULES.gates.improvement_pct}% faster, and certain |
+| effect | p below {ci.judge.stats.GATES_P} over all cases, Cliff's delta from {ci.judge.verdict.CLIFFS_DELTA} |
+| certain | also p below {RULES.certainty.alpha}:
+| same | within {RULES.gates.margin_pct}% |
+| {ci.explain.next_step.KEEP_FROM} times as fast as before |
+| below {RULES.gates.reference_min} | stop and profile |
+| below {ci.explain.next_step.PROFILE_BELOW} | profile, remove
+| below {ci.explain.next_step.TUNE_BELOW} | full profile
+| from {ci.explain.next_step.NEXT_BOTTLENECK_FROM} | profile again""",
+    "loop": """\
+{ci.lab.state.CHANGE_MINUTES} more are for changes and 20 for measuring again, {ci.lab.state.OPTIMISE_MINUTES} in all
+after {ci.lab.state.WITHOUT_GATE_MINUTES} minutes without a passed gate
+recommends to keep a change from {ci.explain.next_step.KEEP_FROM} times as fast as before
+every {ci.lab.watching.REPORT_S} seconds; one that is silent for {ci.lab.watching.SESSION_SILENT_S} seconds is ended""",
     "bisect": """\
 ends at {ci.bisect.posterior.CHANCE*100}% for one commit
 the ends differ by less than {ci.bisect.rounds.SMALLEST_PCT}%, or after {ci.bisect.rounds.ROUNDS} rounds
