@@ -192,7 +192,6 @@ LANGUAGE = re.compile(r"\$<\$<COMPILE_LANGUAGE:(\w+)>:")
 SCOPES = frozenset({"PRIVATE", "PUBLIC", "INTERFACE", "SYSTEM", "BEFORE", "AFTER"})
 OPTIONS = frozenset({"add_compile_options", "target_compile_options", "add_definitions"})
 NO_TARGET = frozenset({"install", "set_source_files_properties", "message", "if", "elseif", "foreach"})
-TARGETS = ("_library", "_module", "_sources")
 EVERYWHERE = ""
 NEWLINE = "\n"
 
@@ -255,13 +254,12 @@ class _CMake:
             for kept, cuda in ((self.nvcc, True), (self.lost, False)):
                 words = [one for one, of in by_language if (of == "CUDA") == cuda and not one.startswith("-D")]
                 kept[target] += _flags(words)
-        elif (command.endswith(TARGETS) or not first.isupper()) and command not in NO_TARGET:
+        elif command not in NO_TARGET and (not first.isupper() or command.endswith(("_library", "_module"))):
             self._target(first, rest, place)
 
     def _target(self, name: str, words: Sequence[str], place: str) -> None:
         """Whatever the command is called that names sources: projects wrap `add_library` in functions of their own."""
-        ends = (*SUFFIXES, "*")
-        found = {one: _matching(one, self.folder, self.names) for one in words if one.endswith(ends)}
+        found = {one: _matching(one, self.folder, self.names) for one in words if one.endswith((*SUFFIXES, "*"))}
         sources = {word: [one for one in files if one.endswith(SUFFIXES)] for word, files in found.items()}
         if any(sources.values()):
             self.places.setdefault(name, place)

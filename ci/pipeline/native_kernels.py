@@ -142,8 +142,7 @@ def _of_function(function: str, file: str, texts: Mapping[str, str]) -> Signatur
     for text in (texts[file], *(text for other, text in texts.items() if other != file)):
         if name in text and (one := defined.search(text)):
             end = closing(text, one.end() - 1)
-            trailing = TRAILING.match(text, end)
-            returned = trailing[1] if trailing else one[1]
+            returned = (TRAILING.match(text, end) or one)[1]
             if not re.search(r"\bvoid\s*$|Tensor", returned):
                 return (), ()  # no kernel: it plans, or tells a size
             results = ("results",) if "vector" in returned else _names(returned.count("Tensor"))
