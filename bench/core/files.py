@@ -146,7 +146,7 @@ def _refusing(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError) as error:
-        blocking = next((one for one in path.absolute().parents if one.exists() and not one.is_dir()), None)
+        blocking = next((one for one in path.absolute().parents if os.path.lexists(one) and not one.is_dir()), None)
         why = f"{blocking} is no folder" if blocking else getattr(error, "strerror", None) or str(error)
         said = f"{path} cannot be written: {why[:1].lower()}{why[1:]}"
         raise OutputError(f"{said}; name another place, or make room there") from None

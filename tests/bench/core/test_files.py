@@ -80,7 +80,7 @@ def test_what_cannot_be_written_is_named(tmp_path: Path, kind: str) -> None:
     path = {
         "/dev/full": Path("/dev/full"),
         "below a file": tmp_path / "file" / "deeper" / "run.json",
-        "a folder that is not": Path("/sys/no-such-folder/run.json"),
+        "a folder that is not": tmp_path / ("no-such-folder" * 20) / "run.json",
     }.get(kind, tmp_path / kind)
     with pytest.raises(OutputError) as raised:
         files.write(path, "1")

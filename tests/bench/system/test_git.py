@@ -10,7 +10,7 @@ import pytest
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import git as subject
-from tests.miniature import commit, git, repository, write
+from tests.miniature import ENVIRONMENT, commit, git, repository, write
 from tests.processes import program
 
 IN_SUBMODULE = "deps/middle/inner/csrc/a"
@@ -341,6 +341,6 @@ def test_half_a_merge_is_not_measured(sources: Path) -> None:
     commit(sources, {"csrc/k.cu": "theirs\n"})
     git(sources, "checkout", "--quiet", "main")
     commit(sources, {"csrc/k.cu": "ours\n"})
-    subprocess.run(["git", "merge", "other"], cwd=sources, check=False, capture_output=True)
+    subprocess.run(["git", "merge", "other"], cwd=sources, env=ENVIRONMENT, check=False, capture_output=True)
     with pytest.raises(KernelgateError, match="a merge is under way"):
         subject.take_snapshot(sources, ("csrc/",))
