@@ -55,7 +55,7 @@ def detected(years: int) -> dict[str, str]:
     made["new environment: no suspicion"] = share(not some for some in moved)
     alike = everywhere(_whole, [one for one in every if one.memory], "nights like the one before")
     made["nights correlated by 0.6: no suspicion"] = share(not some for some in alike)
-    made["95% interval of what is lost since the best: holds it"] = share(everywhere(detection.best, every, "best"))
+    made["loss since the best: within its 95% interval"] = share(everywhere(detection.best, every, "best"))
     return made | detection.unchanged(years)
 
 
