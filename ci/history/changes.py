@@ -187,15 +187,14 @@ class Ramp:
 
 
 def _good(parts: Mapping[str, Sequence[Night]], known: Mapping[str, Levels]) -> Looks:
-    nights = sorted(
-        (
-            replace(night, error=math.hypot(night.error, known[key].alone))
-            for key, part in parts.items()
-            for night, bad in zip(part, known[key].bad, strict=True)
-            if bad < SURELY
-        ),
-        key=lambda one: one.place,
-    )
+    """Without bad nights, and without one that is alone on its level, such as a first one that is far off."""
+    nights = []
+    for key, part in parts.items():
+        gaps = np.concatenate([[1.0], known[key].chances, [1.0]])
+        off = known[key].bad + np.minimum(gaps[:-1], gaps[1:])
+        kept = (night for night, one in zip(part, off, strict=True) if one < SURELY)
+        nights += [replace(night, error=math.hypot(night.error, known[key].alone)) for night in kept]
+    nights.sort(key=lambda one: one.place)
     levels = [[one.environment == key for one in nights] for key in parts]
     return Looks(nights, np.array([1 / one.error for one in nights]), np.array(levels, dtype=float))
 

@@ -53,6 +53,13 @@ def test_bad_nights_are_no_change(environments: list[str] | None) -> None:
     assert changes.of_series(series(values, environments)) == ()
 
 
+def test_a_first_night_that_is_far_off_is_no_drift_and_hides_no_step() -> None:
+    values = stepped(120, 90, 1.0, 0.05)
+    values[0] += 0.24
+    [found] = changes.of_series(series(values))
+    assert (found.kind, found.place) == ("step", series(values)[90].place)
+
+
 def test_the_same_commit_on_both_sides_is_not_the_code() -> None:
     nights = [replace(one, commit="0123456", place=7) for one in series(stepped(80, 60, 1.0, 0.03))]
     [found] = changes.of_series(nights)
