@@ -207,8 +207,10 @@ class CaseVerifier:
         able = {at for at, is_known in zip(made, known, strict=True) if is_known}
         share = SHARE if self._comparing_us <= self._budget_us else SHARE / FEWER
         count = max(1, round(share * len(made))) if made else 0
-        silent = {side for side in made.values() if not tallies[side].compared} if self.pool.whole else set()
-        left_us = self._budget_us - self._comparing_us if self.pool.whole else 0.0
+        if not self.pool.whole:
+            return sorted(self.rng.sample(sorted(able), min(count, len(able))))
+        silent = {side for side in made.values() if not tallies[side].compared}
+        left_us = self._budget_us - self._comparing_us
         chosen: list[int] = []
         for at in self.rng.sample(sorted(made), len(made)):
             if len(chosen) < count or made[at] in silent:

@@ -83,8 +83,10 @@ def test_where_the_oracle_is_slow_some_entries_have_references(tmp_path: Path) -
         case.plan(0, "new")
         assert case.verifier.references.entries.tolist() != before.tolist()
         entries_are_right(case)
+        assert [case.turn(case.work, 64) for _ in range(4)] == [0] * 4, "of windows without any, none is compared"
+        assert case.verifier.tallies["head"].compared
         share = f"{100 * 16 / case.pool.size.entries:.2g}% of each were looked at"
-        assert [(note.code, share in note.text) for note in case.verifier.close().notes] == [("compared_in_part", True)]
+        assert [note.text for note in case.verifier.close().notes if share in note.text]
 
 
 def entries_are_right(case: VerifiedCase) -> None:
