@@ -369,7 +369,7 @@ def why_undecided(undecided: Sequence[JudgedCase], stored: bool = False) -> str:
     message = formatting.sentence(next(finding.message for _, finding in blamed if finding.code == code))
     if len(shared) == 1:
         return message
-    return f"{message}; {'1 other case is' if len(shared) == 2 else f'{len(shared) - 1} other cases are'} alike"
+    return f"{message}; the same goes for {formatting.counted(len(shared) - 1, 'other case')}"
 
 
 def _group(cases: Sequence[JudgedCase], which: Status) -> list[JudgedCase]:

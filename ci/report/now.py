@@ -116,8 +116,12 @@ def _repeat(gpu: GpuReport, places: Links) -> Line:
     # What fuzzing does not see: it calls a few times, and timing many times.
     timed = _again(gpu, [*wrong], links.NO_LINKS)
     passed = record.fuzz is not None and record.fuzz.status == "passed"
-    hint = "; fuzzing had passed, so look for what one call leaves to the next" if passed else ""
-    where: Line = (", in ", *look) if look and passed else looked
+    hint, where = "", looked
+    if wrong.keys() <= wrong_outputs(record, "base").keys():  # the change is not the cause
+        hint, where = "; the base is wrong, too, so look at the card's tolerance and at the kernel for such inputs", ()
+    elif passed:
+        hint = "; fuzzing had passed, so look at what this shape has of its own, or one call leaves to the next"
+        where = (", in ", *look) if look else ()
     return (NOW, " repeat it with ", *timed, ", which compares timed calls", hint, *where, ".")
 
 

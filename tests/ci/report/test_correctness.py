@@ -139,10 +139,13 @@ HUNG = Calls(failed=1, crashed="the process did not answer for 30 s and was kill
 @pytest.mark.parametrize(("bad", "what"), [(CRASHED, "crashes in"), (HUNG, "hangs in")])
 def test_a_head_that_crashes_or_hangs_while_it_is_timed_is_named_so(bad: Calls, what: str) -> None:
     made = runs.run_record([with_calls(case(*noise(np.random.default_rng(1))), head=bad)])
-    judged, policy = verdict.judge(made, Policy()), Policy()
-    part = of_record("", made, judged, policy)
-    first = plain_line(build([part], gate.decide([part.evidence], hold=False), policy).headline)
-    assert first.startswith(f"🛑 Blocks: {what} timed calls of ")
+    assert plain_line(reported(made, Policy()).report.headline).startswith(f"🛑 Blocks: {what} timed calls of ")
+
+
+def test_where_both_sides_are_wrong_the_change_is_not_what_to_look_at() -> None:
+    bad = Calls(compared=200, failed=1)
+    made = runs.run_record([with_calls(case(*noise(np.random.default_rng(1))), base=bad, head=bad)])
+    assert "the base is wrong, too, so look at the card's" in plain_line(reported(made, Policy()).report.now)
 
 
 @pytest.mark.parametrize(

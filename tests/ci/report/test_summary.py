@@ -52,8 +52,8 @@ def step(text: str) -> str:
          f"machine. [Intended?]({DOCS}/comment.md#accept) "
          "`/kernelgate accept s512_b32_h8_d64_fp16 because it is intended`"),
         ("wrong_timed_output", {}, "**Now:** repeat it with `kernelgate bench --base 9f8e7d6 --case "
-         "s512_b32_h8_d64_fp16 -o run.json`, which compares timed calls; fuzzing had passed, so look for what one call "
-         f"leaves to the next, in {DIFF}."),
+         "s512_b32_h8_d64_fp16 -o run.json`, which compares timed calls; fuzzing had passed, so look at what this "
+         f"shape has of its own, or one call leaves to the next, in {DIFF}."),
         ("faster", {"description": ("## Intent", "## Claimed effect")}, "**To unblock:** add `## Intent` and "
          f"`## Claimed effect` to [the description]({REPOSITORY}/pull/7). Needs no new measurement."),
     ],
