@@ -2,7 +2,7 @@
 
 What a called module imports counts whole. What a package's `__init__` imports besides runs on the way, and could change
 something only by what stands at its top: of such a module all counts but the bodies, parameters and Triton's decorators
-of its functions, and constants that nothing at its top reads.
+of its functions, and constants and private functions that nothing at its top reads.
 """
 
 from __future__ import annotations
@@ -238,6 +238,7 @@ def _top(source: bytes) -> bytes:
             node.decorator_list = [one for one in node.decorator_list if not _is_of_triton(one)]
     defined = {one.name for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
     constants = {id(one): name for one in tree.body if (name := _constant(one)) and name not in defined}
+    constants |= {id(one): one.name for one in tree.body if isinstance(one, ast.FunctionDef) and _is_private(one)}
     kept = [one for one in tree.body if id(one) not in constants]
     read: set[str] = set()
     while new := _loaded(kept) - read:
@@ -253,6 +254,13 @@ def _constant(node: ast.stmt) -> str | None:
             calls = (one for one in ast.walk(value) if isinstance(one, ast.Call))
             return name if all(map(_is_of_triton, calls)) else None
     return None
+
+
+def _is_private(node: ast.FunctionDef) -> bool:
+    """Whether no `import *` takes it and defining it does nothing else, such as a helper that a change adds."""
+    defaults = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
+    plain = not node.decorator_list and all(isinstance(one, ast.Constant) for one in defaults)
+    return plain and node.name.startswith("_") and not node.name.startswith("__")
 
 
 def _is_of_triton(node: ast.AST) -> bool:
