@@ -36,7 +36,8 @@ from kernelgate.ci.commands.options import MORE_THAN_0, OUTPUT, OUTPUT_FOLDER, P
 from kernelgate.ci.explain import analyze as profiles
 from kernelgate.ci.explain.analyze import AnalysesAnswer
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.judge import static, verdict
+from kernelgate.ci.judge import cards as judged_cards
+from kernelgate.ci.judge import correctness, static, verdict
 from kernelgate.ci.judge.static import StaticFinding
 from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy import policy
@@ -199,6 +200,9 @@ def bench(
         notice = stack.enter_context(preemption.awaited())
         measuring.bench(about, asked, output, open_cases, fuzzed, workers, notice)
     made = record.read(output)
+    for side in ("base", "head"):
+        for key, wrong in correctness.wrong_outputs(made, side).items():
+            progress.say(f"{judged_cards.called(made, key)}: {wrong.message}")
     seconds = sum(cost.gpu_seconds for cost in made.costs)
     told = BenchAnswer(str(output), len(made.cases), len(made.processes), seconds, f"kernelgate compare {output}")
     return Answered(told, str(output))

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import click
+import numpy as np
 import pytest
 
 from kernelgate.bench import record
+from kernelgate.bench.kernel import commit
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.record import Check, RunRecord
-from kernelgate.ci.commands import cli, schema
-from kernelgate.ci.commands.options import FiniteNumber
+from kernelgate.ci.commands import cli, measure, schema
+from kernelgate.ci.commands.options import AskedSides, FiniteNumber
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
 from kernelgate.ci.pipeline import local
+from tests import runs
 from tests.called import EndsWith
 from tests.ci.answered import validated
+from tests.ci.records import case, noise, with_calls
 
 ROOT = Path(__file__).parents[3]
 RECORD = "tests/data/cards/swiglu_slower.json"
@@ -69,6 +74,19 @@ def test_a_fuzz_answer_holds_its_checks(monkeypatch: pytest.MonkeyPatch, ends_wi
     for fuzzed, code in ((RunRecord(checks=done), 0), (RunRecord(checks=failed), 1)):
         monkeypatch.setattr(measuring, "fuzz", lambda *_, made=fuzzed: made)
         assert len(validated("fuzz", ends_with(code, "fuzz", "--json").out)["checks"]) == 1
+
+
+def test_bench_says_which_timed_results_are_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
+) -> None:
+    """The comment's command for that must show it."""
+    bad = with_calls(case(*noise(np.random.default_rng(1))), head=record.Calls(compared=9, failed=1))
+    made = runs.run_record([bad])
+    monkeypatch.setattr(measuring, "bench", lambda *asked: record.write(made, asked[2]))
+    for of, name in ((AskedSides, "built"), (commit, "judged"), (measure, "worker_pool")):
+        monkeypatch.setattr(of, name, MagicMock())
+    said = ends_with(0, "bench", "-o", str(tmp_path / "run.json")).err
+    assert "one: the head's timed output is wrong in 1 of 9 compared calls of process 1" in said
 
 
 def test_a_blocked_change_answers_that_it_blocks(monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith) -> None:
