@@ -39,6 +39,8 @@ LONE_SHARE: Final = 0.25
 """A process is an outlier if the others lie within this share of the whole range."""
 DISAGREE_SHARE: Final = 0.25
 """A scatter of 1.2% does not hide a change of 6%: one of less than this share of the change is in its interval."""
+TWOFOLD: Final = math.log(2)
+"""Nor does any scatter hide a change that is as large as this in each process."""
 KNOWN_SPREAD = "known_spread"
 """The code of the finding that says which history a case was judged with."""
 
@@ -418,16 +420,17 @@ def _settle(group: Group, to_block: int, bounds: Sequence[float] = ()) -> tuple[
 
     One that stands alone is left out where it decides nothing: where it lies between the same `bounds` as the others,
     and further from no change than they. (Else leaving it out would make certain what it speaks against.) Far apart are
-    changes by DISAGREE_PCT and DISAGREE_SHARE of what they are together.
+    changes by DISAGREE_PCT and DISAGREE_SHARE of what they are together, unless each is TWOFOLD in one direction.
     """
     if group.scatter_p >= dependence.DISAGREE_P:
         return group, []
     # Changes have a prior of any spread; levels are judged by themselves.
     by_themselves = group if group.spread else replace(group, prior_df=0)
     values = group.within
-    reach = float(np.ptp(values))
-    size = abs(float(values.mean())) if group.spread else 0.0
-    far = reach > max(math.log1p(dependence.DISAGREE_PCT / 100), DISAGREE_SHARE * size)
+    lowest, highest = float(values.min()), float(values.max())
+    reach = highest - lowest
+    size, least = (abs(float(values.mean())), max(lowest, -highest)) if group.spread else (0.0, 0.0)
+    far = least < TWOFOLD and reach > max(math.log1p(dependence.DISAGREE_PCT / 100), DISAGREE_SHARE * size)
     rests = [np.delete(values, index) for index in range(len(values))]
     odd = int(np.argmax([abs(value - rest.mean()) for value, rest in zip(values, rests, strict=True)]))
     if group.processes < 3 or np.ptp(rests[odd]) >= LONE_SHARE * reach:

@@ -115,10 +115,13 @@ def test_processes_too_far_apart_forbid_a_verdict(factor: float, fatal: bool) ->
 
 @pytest.mark.parametrize(
     ("changes", "fatal"),
-    [((33.0, 34.6), False), ((-33.0, -32.2), False), ((-5.4, -5.7, -6.4, -5.5), False), ((4.0, 5.6), True)],
-)
-def test_processes_that_disagree_hide_no_change_four_times_as_large(changes: tuple[float, ...], fatal: bool) -> None:
-    """Measured of pytorch_cluster's knn: between 5.4 and 6.4% faster in all of seven processes."""
+    [((33.0, 34.6), False), ((-33.0, -32.2), False), ((-5.4, -5.7, -6.4, -5.5), False), ((4.0, 5.6), True),
+     ((-86.0, -96.0, -90.0), False), ((110.0, 500.0, 230.0), False), ((-40.0, -96.0, -80.0), True),
+     ((110.0, 500.0, -60.0), True)],
+)  # fmt: skip
+def test_processes_that_disagree_hide_no_large_change(changes: tuple[float, ...], fatal: bool) -> None:
+    """Four times as large, or twofold in each. Measured of pytorch_cluster's knn: between 5.4 and 6.4% faster in all of
+    seven processes; of torchmetrics' _rank_data on a busy machine: between 86 and 96%."""
     assert finding(changed(changes), "processes_disagree").disqualifies == fatal
 
 
