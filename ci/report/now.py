@@ -115,11 +115,10 @@ def _repeat(gpu: GpuReport, places: Links) -> Line:
         return (NOW, " ", Code("kernelgate fuzz"), compares, *looked, ".")
     # What fuzzing does not see: it calls a few times, and timing many times.
     timed = _again(gpu, [*wrong], links.NO_LINKS)
-    passed = record.fuzz is not None and record.fuzz.status == "passed"
     hint, where = "", looked
     if wrong.keys() <= wrong_outputs(record, "base").keys():  # the change is not the cause
         hint, where = "; the base is wrong, too, so look at the card's tolerance and at the kernel for such inputs", ()
-    elif passed:
+    elif record.fuzz is not None and record.fuzz.status == "passed":
         hint = "; fuzzing had passed, so look at what this shape has of its own, or one call leaves to the next"
         where = (", in ", *look) if look else ()
     return (NOW, " repeat it with ", *timed, ", which compares timed calls", hint, *where, ".")

@@ -10,12 +10,11 @@ import pytest
 from kernelgate.bench.record import BaseTrial, Calls, Check, CheckFinding, FaultKind, FuzzResult, RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.document.render import comment, plain_line
-from kernelgate.ci.judge import gate, verdict
 from kernelgate.ci.judge.gate import GpuEvidence
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import correctness
-from kernelgate.ci.report.build import build, reported
-from kernelgate.ci.report.gpu import GpuReport, of_record
+from kernelgate.ci.report.build import reported
+from kernelgate.ci.report.gpu import GpuReport
 from tests import runs
 from tests.ci.records import case, noise, with_calls
 from tests.ci.report_examples import EXAMPLES
@@ -156,10 +155,7 @@ def test_a_base_that_is_wrong_is_said_where_a_reader_looks_first(both: bool, bad
     spoilt = [case(*noise(rng), id_=name) for name in ("one", "two")]
     spoilt = [runs.case(one.id, [changed(each, calls={"base": bad}) for each in one.processes]) for one in spoilt]
     made = runs.run_record(spoilt if both else (spoilt[0], case(*noise(rng), id_="right")))
-    judged, policy = verdict.judge(made, Policy()), Policy()
-    part = of_record("", made, judged, policy)
-    decision = gate.decide([part.evidence], hold=False)
-    report = build([part], decision, policy)
+    report = reported(made, Policy()).report
     first, now = plain_line(report.headline), plain_line(report.now)
     assert f"the base {what} in 2 of 2 cases" in first if both else f"the base {what} there" in first
     assert "he base" in plain_line(report.summary), "and how"
