@@ -46,7 +46,10 @@ from kernelgate.bench.system.worker import open_variables
 
 MAX_SHOWN, MAX_LOG = 400, 64 << 20
 """Lines of compilers' output that are shown, and characters of it that the log has."""
-CUDA_HEADER = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]((?:ATen|c10)/cuda/[^>"\n]+)', re.MULTILINE)
+CUDA_MACROS = "c10/cuda/impl/cuda_cmake_macros.h"
+"""A torch that is built for the CPU lacks it; all of its headers for CUDA include it."""
+NO_CUDA_HEADER = re.compile(rf"{CUDA_MACROS}|\b(?:cuda(_runtime\w*)?|cu(blas|sparse|solver)\w*)\.h: No such file")
+"""What compilers say of torch's headers for CUDA where torch is built for the CPU."""
 FIRST_STABLE = (2, 11)
 """The first torch with a stable ABI that libraries are compiled for."""
 TREE = "tree"
@@ -69,19 +72,20 @@ def build(sources: Sources, sha: str | None, *, namespace: str | None = None, li
             f"the card {sources.card} is compiled for torch {wanted}, but torch {installed} is installed "
             "here: install that version, or name the one that will load the library in the card"
         )
-    of_cuda = tools.torch.include / "c10/cuda/impl/cuda_cmake_macros.h"  # a torch that is built for the CPU lacks it
-    for path, data in () if of_cuda.is_file() else sources.files.items():
-        if found := CUDA_HEADER.search(data):
-            raise CannotCompileError(
-                f"{path} includes {found[1].decode()}, and the torch that is installed here, {installed}, is "
-                "built for the CPU: build where a torch with CUDA is installed"
-            )
     if sources.binding == "tvm_ffi" and tools.tvm_ffi is None:
         raise CannotCompileError(f"{sources.card} is bound by TVM-FFI, which is missing: pip install apache-tvm-ffi")
     chosen = _targets(sources, tools)
     variables = tuple((name, os.environ[name]) for name in COMPILER_VARIABLES if name in os.environ)
     how = Recipe(sources.for_targets(chosen), chosen, tools, namespace, variables)
-    return cache.cached(how.key, lambda work: _compile(how, work, sha, limits)).of(sources.card, sha)
+    try:
+        return cache.cached(how.key, lambda work: _compile(how, work, sha, limits)).of(sources.card, sha)
+    except CompileError as error:
+        if (tools.torch.include / CUDA_MACROS).is_file() or not NO_CUDA_HEADER.search(error.first):
+            raise
+        raise CannotCompileError(
+            f"{error.first}: the torch that is installed here, {installed}, is built for the CPU: build where a torch "
+            "with CUDA is installed, or, for cpu_cases, name in the card the C++ sources alone"
+        ) from None
 
 
 def describe(built: Library) -> str:

@@ -115,10 +115,21 @@ def test_what_cannot_be_loaded_is_said_before_it_is_compiled(
 
 
 @pytest.mark.skipif(torch.version.cuda is not None, reason="this torch has them")
-def test_headers_that_a_torch_for_the_cpu_lacks_are_no_fault_of_the_sources(tmp_path: Path) -> None:
-    repo = repository(tmp_path / "repo", {"csrc/scale.cpp": "#include <c10/cuda/CUDAGuard.h>\n" + PYBIND})
-    with pytest.raises(CannotCompileError, match=r"csrc/scale\.cpp includes c10/cuda/CUDAGuard\.h, and the torch that"):
-        commits.build_commit(repo, "HEAD", cards(tmp_path, PYBIND_CARD))
+@pytest.mark.parametrize(
+    ("flag", "error", "said"),
+    [
+        ("-DWITH_CUDA", CannotCompileError, "No such file .*is built for the CPU: .*, for cpu_cases, name in the card"),
+        ("-DOTHER", CompileError, "#error what is not there"),
+    ],
+)
+def test_headers_that_a_torch_for_the_cpu_lacks_are_no_fault_of_the_sources(
+    tmp_path: Path, flag: str, error: type[Exception], said: str
+) -> None:
+    source = "#ifdef WITH_CUDA\n#include <c10/cuda/CUDAGuard.h>\n#else\n#error what is not there\n#endif\n"
+    repo = repository(tmp_path / "repo", {"csrc/scale.cpp": source + PYBIND})
+    card = PYBIND_CARD.replace("-O0", flag)
+    with pytest.raises(error, match=said):
+        commits.build_commit(repo, "HEAD", cards(tmp_path, card))
 
 
 TVM_FFI = """\
