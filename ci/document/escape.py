@@ -105,7 +105,12 @@ def prose(text: str) -> Markdown:
     for plain, same in groupby(marked, key=itemgetter(0)):
         run = " ".join(word for _, word in same)
         body = run.rstrip(",;:")  # a mark that only ends its words stands behind the code
-        runs.append(run if plain else f"{code(body)}{run[len(body) :]}" if body.strip() else code(run))
+        if body.endswith(")") and body.count("(") < body.count(")"):  # as does a bracket that plain words opened
+            body = body[:-1]
+        opening = "(" if body.startswith("(") and body.count("(") > body.count(")") else ""
+        words = body.removeprefix(opening)
+        coded = f"{opening}{code(words)}{run[len(body) :]}" if words.strip() else code(run)
+        runs.append(run if plain else coded)
     return Markdown(framed(text, " ".join(runs)))
 
 

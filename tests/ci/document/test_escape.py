@@ -20,6 +20,7 @@ PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     [
         ("within ±1% of [+4.8, +5.0] on 2026-11-21", "within ±1% of [+4.8, +5.0] on 2026-11-21"),
         ("ask @octocat about it", "ask `@octocat` about it"),
+        ("slower (see a.b), by f(x_y) or (g.h too)", "slower (see `a.b`), by `f(x_y)` or (`g.h` too)"),
         ("a `b` c", "a `` `b` `` c"),
         ("two\nlines\tand  gaps", "two lines and gaps"),
         ("turned\u202ehere", "`turned\\u{202e}here`"),
