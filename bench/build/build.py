@@ -54,6 +54,8 @@ FIRST_STABLE = (2, 11)
 """The first torch with a stable ABI that libraries are compiled for."""
 TREE = "tree"
 """In the folder where a library is made: the sources, and what compilers make of them."""
+SETTLE_S = 0.5
+"""After this, of two builds that begin at once, the one that the cache holds is done, and the other has all cores."""
 SOURCE_TIME_S = 946_684_800
 """When the copies of sources were last changed, for line tables hold that, too: 2000-01-01."""
 
@@ -252,12 +254,18 @@ def _shown(steps: Sequence[str]) -> str:
 def _ninja(
     recipe: Recipe, tree: Path, limits: TimeLimits, on_line: Callable[[str], None], on_silence: Callable[[float], None]
 ) -> int:
-    """The exit code of ninja in `tree`: $MAX_JOBS compilers at a time, as torch's own builds have it, with messages in
-    English and the status that STATUS reads. PWD is what compilers write into line tables in front of relative paths:
-    a name of any current folder. Raises UsageError for another MAX_JOBS."""
+    """The exit code of ninja in `tree`: $MAX_JOBS compilers at a time, as torch's own builds have it, else this build's
+    share of what ninja starts, for base and head are often built at once; with messages in English and the status that
+    STATUS reads. PWD is what compilers write into line tables in front of relative paths: a name of any current folder.
+    Raises UsageError for another MAX_JOBS."""
     jobs = os.environ.get("MAX_JOBS", "")
     if jobs and (not jobs.isdecimal() or int(jobs) == 0):
         raise UsageError(f"MAX_JOBS={jobs!r} is not how many compilers may run at a time: set a number from 1 on")
+    until = time.monotonic() + SETTLE_S
+    while not jobs and supervise.beside() > 1 and time.monotonic() < until:
+        time.sleep(0.02)
+    if not jobs and (builds := supervise.beside()) > 1:
+        jobs = str(max(1, (len(os.sched_getaffinity(0)) + 2) // builds))
     environment = {name: value for name, value in open_variables().items() if name != "MAKEFLAGS"}  # its job server
     environment |= {"LC_ALL": "C", "NINJA_STATUS": "[%f/%t] ", "CCACHE_NOHASHDIR": "1"}
     command, apart = [recipe.toolchain.ninja, *(("-j", jobs) if jobs else ())], isolation.of_sources()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import select
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -127,6 +128,15 @@ def run(
         return started.follow(limits, on_line, on_silence)
 
 
+_RUNNING: ContextVar[tuple[Callable[[], int], ...]] = ContextVar("running", default=())
+"""Of each `side_by_side` that this call is one of, the outermost first: how many of its calls run."""
+
+
+def beside() -> int:
+    """How many calls of `side_by_side` run now that share the machine, this one included."""
+    return math.prod(count() for count in _RUNNING.get())
+
+
 def side_by_side(calls: Sequence[Callable[[], T]], most: int) -> list[T]:
     """What the calls return, `most` of them at a time, each in a thread of its own.
 
@@ -135,8 +145,16 @@ def side_by_side(calls: Sequence[Callable[[], T]], most: int) -> list[T]:
     if len(calls) < 2:
         return [call() for call in calls]
     before = orphans.children()
+    made: list[Future[T]] = []
+
+    def running() -> int:
+        return max(1, min(most, len(calls) - sum(one.done() for one in made)))
+
     with ThreadPoolExecutor(max(1, min(most, len(calls)))) as pool:
-        made = [pool.submit(copy_context().run, call) for call in calls]
+        for call in calls:
+            context = copy_context()
+            context.run(_RUNNING.set, (*_RUNNING.get(), running))
+            made.append(pool.submit(context.run, call))
         try:
             done, _ = wait(made, return_when=FIRST_EXCEPTION)
             for future in done:

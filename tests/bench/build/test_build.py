@@ -8,9 +8,11 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,7 @@ from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import MANIFEST, Library
 from kernelgate.bench.build.sources import read_sources
 from kernelgate.bench.core.errors import BuildError, CompileError, KernelgateError
-from kernelgate.bench.system import orphans
+from kernelgate.bench.system import orphans, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from tests.miniature import ANSWER, BINDING, CARD, CPU_FILES, SPEC, compiled, write
 from tests.processes import alive
@@ -55,6 +57,34 @@ def test_sources_become_a_library_that_can_be_loaded(tree: Path, cache: Path) ->
     assert dll.the_targets() == b""
     assert sorted(path.name for path in cache.iterdir()) == sorted([manifest.key, "building", "locks", "logs"])
     assert not list((cache / "building").iterdir())
+
+
+@pytest.mark.parametrize(("set_to", "jobs"), [(None, ["-j", "9"]), ("5", ["-j", "5"])])
+def test_builds_side_by_side_share_the_compilers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_to: str | None, jobs: list[str]
+) -> None:
+    """Base and head, each with what ninja starts alone, would fill a machine's memory twice."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(16))
+    if set_to:
+        monkeypatch.setenv("MAX_JOBS", set_to)
+    commands: list[list[str]] = []
+    both, run = threading.Barrier(2), supervise.run
+
+    def no_ninja(command: list[str], **how: Any) -> int:
+        if "-j" not in command:
+            return run(command, **how)
+        both.wait(60)
+        commands.append(command)
+        raise TimeoutError("not compiled here")
+
+    monkeypatch.setattr(supervise, "run", no_ninja)
+
+    def made(side: str) -> None:
+        with pytest.raises(KernelgateError, match="not compiled here"):
+            compiled(write(tmp_path / side, {name: f"{text}// {side}\n" for name, text in CPU_FILES.items()}))
+
+    supervise.side_by_side([lambda: made("base"), lambda: made("head")], 2)
+    assert [command[-2:] for command in commands] == [jobs, jobs]
 
 
 def test_the_sources_lie_beside_the_library_to_be_quoted(tree: Path) -> None:

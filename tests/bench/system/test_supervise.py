@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -140,6 +141,19 @@ def test_an_error_ends_the_wait_for_calls_that_have_not_begun() -> None:
     with pytest.raises(ValueError, match="the base is not there"):
         supervise.side_by_side([fails, lambda: time.sleep(0.3), lambda: begun.append("third")], 1)
     assert begun == []
+
+
+def test_a_call_knows_how_many_run_beside_it() -> None:
+    done = threading.Event()
+
+    def counts() -> tuple[int, int, int]:
+        first = supervise.beside()
+        (inner, _) = supervise.side_by_side([supervise.beside, lambda: time.sleep(0.3)], 2)
+        done.set()
+        wait_for(lambda: supervise.beside() == 1)
+        return first, inner, supervise.beside()
+
+    assert supervise.side_by_side([counts, done.wait], 2) == [(2, 4, 1), True]
 
 
 # Processes that outlive whoever started them --------------------------------------------------------------------------
