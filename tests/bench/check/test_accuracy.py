@@ -118,6 +118,24 @@ def test_every_output_has_its_own_figures(bench: AccuracyBench) -> None:
     assert max(index.head.maximum) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("body", "named", "said"),
+    [
+        (TWO.replace("index.copy_(x.", "index.copy_(out."), ["out"], "None"),
+        (CASE + 'def outputs(self, case, x):\n    return dict(i=Output(case.M, case.N, dtype="int64"))\n'
+         "def call(self, ops, case, i, x):\n    ops.third(x, i)\n", [], "whole numbers differ"),
+    ],
+    ids=["beside another output", "alone"],
+)  # fmt: skip
+def test_an_index_that_differs_is_not_called_less_accurate(
+    bench: AccuracyBench, body: str, named: list[str], said: str
+) -> None:
+    """It may name another of two equal elements, and its distance from the oracle's says nothing."""
+    check = bench.measure(RIGHT, "out.copy_(x / -3)", body)
+    assert [one.output for one in check.accuracies] == named
+    assert said in str(check.reason)
+
+
 def test_a_process_that_speaks_of_something_else_is_not_believed() -> None:
     asked = accuracy.DrawnInputs(id="one", axes={}, distribution="normal", seeds=(1,))
     answers = [(), (output(side(), side()),), (output(side(), side(), case="two"),), (output(side(), side()),) * 2]
