@@ -265,7 +265,8 @@ def _ninja(
     while not jobs and supervise.beside() > 1 and time.monotonic() < until:
         time.sleep(0.02)
     if not jobs and (builds := supervise.beside()) > 1:
-        jobs = str(max(1, (len(os.sched_getaffinity(0)) + 2) // builds))
+        cores = len(os.sched_getaffinity(0))
+        jobs = str(max(1, (cores + (2 if cores > 2 else 1)) // builds))
     environment = {name: value for name, value in open_variables().items() if name != "MAKEFLAGS"}  # its job server
     environment |= {"LC_ALL": "C", "NINJA_STATUS": "[%f/%t] ", "CCACHE_NOHASHDIR": "1"}
     command, apart = [recipe.toolchain.ninja, *(("-j", jobs) if jobs else ())], isolation.of_sources()
