@@ -36,6 +36,8 @@ BUDGET = 0.15
 new inputs. Where a kernel is so fast that a quarter takes more, fewer calls are compared."""
 LEAST_US = {"cuda": 20_000.0, "cpu": 150_000.0}
 FEWER = 8
+FEWEST = 0.02
+"""Of the calls of a side, how many are compared though the oracle is slow: twice what a judge asks for."""
 POISONED = (128, 512)
 """Bytes of the first in each of the second are poisoned between two uses of an output, at a place that moves. The rest
 holds the result of a call on other inputs, which is as wrong; all of it would take a fifth of an L4's time. Of the
@@ -202,22 +204,24 @@ class CaseVerifier:
 
     def _chosen(self, made: Mapping[int, record.Side], tallies: Mapping[record.Side, CallTally]) -> list[int]:
         """Of the calls made, those to compare. Where the oracle must be asked for it first, as many as there is time
-        for, and one of each side at least."""
+        for, of the batch's sides in turn, for twice the time up to FEWEST of each, and one of each at least."""
         known = self.references.comparable([self.planned[at][0] for at in made])
         able = {at for at, is_known in zip(made, known, strict=True) if is_known}
         share = SHARE if self._comparing_us <= self._budget_us else SHARE / FEWER
         count = max(1, round(share * len(made))) if made else 0
         if not self.pool.whole:
             return sorted(self.rng.sample(sorted(able), min(count, len(able))))
-        silent = {side for side in made.values() if not tallies[side].compared}
+        have = {side: tallies[side].compared for side in set(made.values())}
         left_us = self._budget_us - self._comparing_us
         chosen: list[int] = []
         for at in self.rng.sample(sorted(made), len(made)):
-            if len(chosen) < count or made[at] in silent:
-                left_us -= 0.0 if at in able else self.references.set_us
-                if at in able or left_us >= 0 or made[at] in silent:
-                    chosen.append(at)
-                    silent.discard(made[at])
+            side, cost_us = made[at], 0.0 if at in able else self.references.set_us
+            least = max(1, FEWEST * tallies[side].made) if left_us + self._budget_us >= cost_us else 1
+            timely = at in able or (left_us >= cost_us and have[side] <= min(have.values()))
+            if have[side] < least or (len(chosen) < count and timely):
+                left_us -= cost_us
+                chosen.append(at)
+                have[side] += 1
         return sorted(chosen)
 
     def _outside(self) -> set[int]:

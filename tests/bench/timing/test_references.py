@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from kernelgate.bench.core.errors import KernelgateError, UsageError
-from kernelgate.bench.timing import pool, references
+from kernelgate.bench.timing import pool, references, verifier
 from kernelgate.bench.timing.device import DeviceComparison
 from kernelgate.bench.timing.references import CallError, Way
 from tests.bench.timing import verified
@@ -132,6 +132,23 @@ def test_where_the_oracle_is_slow_it_is_asked_about_calls_that_were_made(
         assert [closed.calls[side].compared >= least for side in ("base", "head")] == [True, True]
         compared = sum(calls.compared for calls in closed.calls.values())
         assert f"the outputs of {compared} of 80 calls were looked at" in closed.notes[-1].text
+
+
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize(("busy_us", "least"), [(1e6, 8), (0.0, 1)], ids=["long calls", "no time at all"])
+def test_where_the_oracle_is_slow_each_side_has_what_a_judge_asks_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, busy_us: float, least: int
+) -> None:
+    """More than a share of 1%, for else the record is not believed, and no repeat would change that."""
+    monkeypatch.setattr(verifier, "LEAST_US", {"cpu": 0.0})
+    with verified.opened(verified.write(tmp_path, SUM), AXES) as case:
+        case.verifier.references.set_us = 160_000.0
+        monkeypatch.setattr(case.verifier, "_redraw", lambda: None)
+        monkeypatch.setattr(case.verifier.references, "comparable", lambda windows: [False] * len(windows))
+        for _ in range(4):
+            case.plan(200)
+            case.check(("base", "head") * 100, busy_us=busy_us)
+        assert min(case.verifier.tallies[side].compared for side in ("base", "head")) >= least
 
 
 def test_where_there_is_time_each_set_has_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -314,6 +314,17 @@ def test_a_case_whose_outputs_were_not_compared_on_one_side_keeps_the_verdict_op
         assert missing(run_record((timed,), expected=Expected(cases=(timed.case,))), "") == lines
 
 
+def test_few_compared_calls_send_to_a_slow_oracle() -> None:
+    """A repeat compares no more of them."""
+    sides, calls = {"base": (10.0,) * 400, "head": (10.0,) * 400}, Calls(made=400, compared=2)
+    timed = case("one", [process(sides, calls={"base": calls, "head": calls})])
+    made = run_record((timed,), expected=Expected(cases=(timed.case,)))
+    said = "of the calls of one less than 1% were compared: they are not verified"
+    assert missing(made, "") == [said]
+    slow = made.model_copy(update={"notes": (Note(code="compared_in_part", text="the oracle takes long"),)})
+    assert missing(slow, "") == [f"{said}, and more are once the card's oracle takes less time"]
+
+
 SHARED = "m4096_n4096_fp16"
 """An id that both kernels have, so that it says nothing alone."""
 GITHUB = Links("https://github.com/o/r", "https://github.com/o/r/pull/1", None, "https://github.com/o/r/actions/runs/1")
