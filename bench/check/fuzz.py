@@ -21,7 +21,7 @@ from kernelgate.bench.check.trials import FailureFacts, TrialOutcome, TrialProce
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel import fuzz_trials
-from kernelgate.bench.kernel.cards import FOLDER, CardFacts, CaseFacts
+from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, HUGE, PLAIN, REPEAT, WAY, KeptTrial, Trial
 from kernelgate.bench.system import environment, progress
 from kernelgate.bench.system.worker import WorkerPool
@@ -290,9 +290,8 @@ def more(card: CardFacts, facts: FailureFacts) -> list[str]:
 
 
 def repeat(card: CardFacts, trial: Trial) -> str:
-    command = ["kernelgate", "fuzz", "--seed", str(trial.run_seed), "--case", f"{card.name}/{trial.id}"]
-    folder = card.file.parent
-    return shlex.join(command if folder.match(FOLDER) else [*command, "--cards", str(folder)])
+    case = ("--seed", str(trial.run_seed), "--case", f"{card.name}/{trial.id}")
+    return shlex.join(["kernelgate", "fuzz", *case, *card.again])
 
 
 def result_of(card: CardFacts, trial: Trial, outcome: TrialOutcome) -> record.FuzzResult:

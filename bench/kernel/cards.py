@@ -84,6 +84,8 @@ class CardFacts(Message):
     tiles: tuple[dict[str, int] | str, ...]
     doubts: tuple[CardMistake, ...] = ()
     """What can be read and is hardly meant: `kernelgate cards` calls it a mistake; it holds up nothing else."""
+    again: tuple[str, ...] = Field(default=(), exclude=True)
+    """Options that a command needs besides, to try the same commit by the same card."""
 
     @property
     def recorded(self) -> record.Card:

@@ -514,7 +514,14 @@ def heads(repo: Path, head: Named, base: Named = (None, None), from_cards: Path 
     beside = against(made, bases(repo, *base, from_cards)) if any(base) else alone
     if not (about := commit.judged(cards.of_checkout(repo, from_cards), beside)):
         raise NoKernelError(f"{repo} has no card in {cards.FOLDER}/")
-    return about
+    return repeatable(about, head[0], from_cards)
+
+
+def repeatable(about: Sequence[Compared], ref: str | None, from_cards: Path | None) -> tuple[Compared, ...]:
+    """So that commands which repeat what failed are about the same commit and cards."""
+    given = {"--ref": ref, "--cards": from_cards and from_cards.absolute()}
+    again = tuple(word for option, value in given.items() if value for word in (option, str(value)))
+    return tuple(replace(one, card=one.card.model_copy(update={"again": again})) for one in about)
 
 
 def sanitize(

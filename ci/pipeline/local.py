@@ -140,6 +140,7 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
             raise NoKernelError(f"{text}: without one nothing is measured") from None
         with _judging(asked.cards, repo, sha) as judging:
             about = commit.judged(judging, verbs.against(heads, bases), None if asked.cards else "default branch")
+            about = verbs.repeatable(about, head and head[:12], asked.cards)
             done = measured(about, processes, out / RECORD, rules, same)
     here = {*heads.built, *(one.card for one in same)}
     left = () if asked.cards else (name for name in judging.names if name not in here)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries, Library, Manifest, Sides
+from kernelgate.bench.check import fuzz
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, UsageError
-from kernelgate.bench.kernel.commit import HowToBuild
+from kernelgate.bench.kernel.cards import CardFacts
+from kernelgate.bench.kernel.commit import Compared, HowToBuild
 from kernelgate.bench.measure import run as verbs
 
 REPO = Path("repo")
@@ -90,6 +93,16 @@ def test_a_pinned_commit_that_cannot_be_beside_the_head_leaves_it_alone_and_says
     assert (found.why_alone, found.pinned is None) == (why, why is not None)
     with pytest.raises(UsageError, match="does not say of which commit"):
         verbs.beside({}, Libraries({"attention": made("b", None)}))
+
+
+def test_commands_that_repeat_a_failure_are_about_the_same_commit_and_cards() -> None:
+    about = Compared(CardFacts.model_construct(name="norm"), Sides(None, library()), None)
+    (one,) = verbs.repeatable([about], "a1b2c3d", Path("/my cards"))
+    trial: Any = SimpleNamespace(run_seed=7, id="m1")
+    said = "kernelgate fuzz --seed 7 --case norm/m1"
+    assert fuzz.repeat(one.card, trial) == f"{said} --ref a1b2c3d --cards '/my cards'"
+    (one,) = verbs.repeatable([about], None, None)
+    assert fuzz.repeat(one.card, trial) == said
 
 
 def test_fuzz_results_are_taken_over_from_a_record_of_the_same_head(tmp_path: Path) -> None:
