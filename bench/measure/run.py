@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -150,6 +151,18 @@ class TimingOptions:
     """Which part of the cases; None is all of them."""
     seconds: Mapping[record.CaseKey, float] = field(default_factory=dict)
     """What cases are known to take: by that they are dealt out to shards."""
+    called: Mapping[str, Any] = field(default_factory=dict)
+    """As `called` has it."""
+
+
+def called(event: str | None, from_cards: Path | None, head_python: Path | None = None) -> dict[str, Any]:
+    """How a record is made, for its `run`, so that commands to repeat it are whole."""
+    made: dict[str, Any] = {"event": event} if event else {}
+    if from_cards:
+        made["cards"] = str(from_cards.absolute())
+    if head_python or interpreter.is_named():
+        made["pythons"] = tuple(str(one) for one in (interpreter.current(), head_python) if one)
+    return made
 
 
 def check_cases(known: Cards, suite: str | None, case_ids: tuple[str, ...]) -> None:
@@ -194,7 +207,8 @@ def bench(
     checks: tuple[record.CheckKind, ...] = ("fuzz", "witness") if done else ("witness",)
     planned = cards.expected(every, min(asked.least, asked.processes), asked.gpu, asked.target, checks)
     planned = planned.model_copy(update={"cards": tuple(one.recorded for one in about)})
-    run = skeleton.run.model_copy(update={"gpu": asked.gpu, "plan_hash": asked.plan_hash, "shard": asked.shard})
+    planned_as = {"gpu": asked.gpu, "plan_hash": asked.plan_hash, "shard": asked.shard, **asked.called}
+    run = skeleton.run.model_copy(update=planned_as)
     skeleton = skeleton.model_copy(update={"run": run, "expected": planned, "checks": done, "costs": costs})
     if not plan.parts:
         if not every:

@@ -42,6 +42,7 @@ from kernelgate.ci.judge.static import StaticFinding
 from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.report.links import TRY
 
 LISTED = "as `kernelgate cards` lists them; may be repeated"
 
@@ -177,7 +178,8 @@ def bench(
     least = rules.processes.minimum
     plan_hash = kernel_cards.planned(judging, least, gpu, target, rules.checks).hash if gpu else None
     most = min(processes or rules.processes.limit, rules.processes.limit)
-    known = rules.timing.model_dump() | timing | {"shard": part, "seconds": known_seconds}
+    called = measuring.called(TRY if sides.head[0] else None, sides.cards)
+    known = rules.timing.model_dump() | timing | {"shard": part, "seconds": known_seconds, "called": called}
     asked = measuring.TimingOptions(most, least=least, gpu=gpu, target=target, plan_hash=plan_hash, **known)
     measuring.check_cases(judging, asked.suite, asked.case_ids)
     past = prior.past(progress.say)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries, imports
@@ -108,12 +108,7 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
         asked, sha = past, past.base or sha
     head = asked.head and git.resolve(repo, asked.head)
     rules = MeasuringRules(policy, prior.past(say), asked.cases)
-    # How the record is made, so that commands to repeat it are whole.
-    called: dict[str, Any] = {"event": TRY} if asked.head else {}
-    if asked.cards:
-        called["cards"] = str(asked.cards.absolute())
-    if asked.head_python or interpreter.is_named():
-        called["pythons"] = tuple(str(one) for one in (interpreter.current(), asked.head_python) if one)
+    called = verbs.called(TRY if asked.head else None, asked.cards, asked.head_python)
     if slow := interpreter.slow_start():
         say(": ".join(slow))
     say("1/3 build")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from unittest.mock import MagicMock
+from typing import Any
+from unittest.mock import MagicMock, Mock
 
 import click
 import numpy as np
@@ -12,6 +15,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.kernel import commit
+from kernelgate.bench.kernel.cards import Cards
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.record import Check, RunRecord
 from kernelgate.ci.commands import cli, measure, schema
@@ -19,6 +23,7 @@ from kernelgate.ci.commands.options import AskedSides, FiniteNumber
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
 from kernelgate.ci.pipeline import local
+from kernelgate.ci.report import links
 from tests import runs
 from tests.called import EndsWith
 from tests.ci.answered import validated
@@ -133,3 +138,20 @@ def test_every_number_that_may_be_fractional_is_finite(ends_with: EndsWith) -> N
 def test_words_that_no_number_of_the_policy_has_are_named(ends_with: EndsWith) -> None:
     assert "no number that decides has a name with spils or regs" in ends_with(64, "policy", "spils", "regs").err
     assert "gates.regression_pct = " in ends_with(0, "policy", "spils", "REGRESSION_PCT").out
+
+
+def test_a_bench_by_cards_of_a_folder_is_repeated_by_them_and_between_the_same_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what `kernelgate compare` offers finds no card, or meets the working tree."""
+    asked: list[Mapping[str, Any]] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(AskedSides, "built", lambda _: {})
+    monkeypatch.setattr(AskedSides, "judging", lambda _: Cards(tmp_path, ()))
+    monkeypatch.setattr(measure, "worker_pool", lambda: nullcontext(Mock()))
+    monkeypatch.setattr(measure.measuring, "bench", lambda _, how, *__: asked.append(how.called))
+    for more in (["--head", "b" * 40], []):
+        assert cli.run(["bench", "--base", "a" * 40, *more, "--cards", str(tmp_path), "-o", "run.json"]) != 0
+    both, tree = (links.same_here(record.Run(head_sha="b" * 40, **one), "--head") for one in asked)
+    assert both == ("--head", "b" * 12, "--cards", str(tmp_path))
+    assert tree == ("--cards", str(tmp_path))
