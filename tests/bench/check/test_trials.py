@@ -63,12 +63,6 @@ def test_a_failure_becomes_the_smallest_case(built: Build, fault: str, failing: 
     assert [one.message for one in again.results] == [facts.fault], "the command repeats it"
 
 
-def test_the_command_names_the_folder_of_a_card_that_is_not_the_repositorys() -> None:
-    mine, trial = faulty.card(), fuzz_trials.parse(1, faulty.card(), "cpu", f"s1_b1_h1_{PLAIN}")
-    card = mine.model_copy(update={"file": Path("../my cards/attention.py")})
-    assert fuzz.repeat(card, trial) == f"{fuzz.repeat(mine, trial)} --cards '../my cards'"
-
-
 def test_what_only_a_way_of_calling_shows_keeps_that_way(built: Build) -> None:
     facts = examined(built("ignores_strides"), "s9_b2_h3_d64_fp16_scale0.125_distribution-mixed_way-gaps")
     assert facts.smallest.way == "gaps"
