@@ -305,7 +305,7 @@ fewer than {ci.judge.validity.DISTINCT_VALUES} distinct values
 modes at least {ci.judge.validity.MODE_DISTANCE_PCT}% apart
 times change by {ci.judge.validity.DRIFT_PCT}% within a process
 scatter too far (p < {ci.judge.dependence.DISAGREE_P})
-no verdict if they differ by more than {ci.judge.dependence.DISAGREE_PCT}%
+no verdict beyond {ci.judge.dependence.DISAGREE_PCT}% and a quarter of the change
 {ci.judge.validity.BEYOND_REFERENCE} times as fast as base and reference
 fewer than {ci.judge.estimate.MINIMUM_ROUNDS} rounds
 by more than {ci.judge.witness.TOLERANCE_PCT}% ({ci.judge.witness.CPU_TOLERANCE_PCT}% on a CPU)
