@@ -416,7 +416,7 @@ def _warmed(team: Team, case: CaseSamples, measured: Runner, seconds: float) -> 
 
 def _repeats(case: CaseSamples, call_us: Mapping[record.Side, float], step_us: float) -> dict[record.Side, int]:
     """Calls in a sample of each side: base and head have as many, the reference what it needs itself."""
-    fastest_us = min(us for side, us in call_us.items() if side != "reference")
+    fastest_us = min((us for side, us in call_us.items() if side != "reference"), default=math.inf)
     needed_us = {side: us if side == "reference" else fastest_us for side, us in call_us.items()}
     most = 1 << (case.prepared.slots.bit_length() - 1)
     return {side: min(inner_repeats(step_us, us), most) for side, us in needed_us.items()}
@@ -452,9 +452,8 @@ def time_rounds(team: Team, case: CaseSamples, rounds: int, turned: Callable[[],
 
 def _time_reference(team: Team, case: CaseSamples, measured: Runner, count: int) -> None:
     first = batch(team, case, measured, [("reference", 1)] * min(2, case.prepared.slots), Batch(what="warming up"))
-    most = 1 << (case.prepared.slots.bit_length() - 1)
-    call_us = max(1e-3, min(one.us for one in first))
-    case.reference_repeats = min(inner_repeats(case.clock_step_us, call_us), most)
+    call_us: dict[record.Side, float] = {"reference": max(1e-3, min(one.us for one in first))}
+    case.reference_repeats = _repeats(case, call_us, case.clock_step_us)["reference"]
     _time(team, case, measured, [("reference", 0)] * count)
 
 

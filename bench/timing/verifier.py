@@ -206,18 +206,18 @@ class CaseVerifier:
         """Of the calls made, those to compare. Where the oracle must be asked for it first, as many as there is time
         for, of the batch's sides in turn, for twice the time up to FEWEST of each, and one of each at least."""
         known = self.references.comparable([self.planned[at][0] for at in made])
-        able = {at for at, is_known in zip(made, known, strict=True) if is_known}
+        able = [at for at, is_known in zip(made, known, strict=True) if is_known]
         share = SHARE if self._comparing_us <= self._budget_us else SHARE / FEWER
         count = max(1, round(share * len(made))) if made else 0
         if not self.pool.whole:
-            return sorted(self.rng.sample(sorted(able), min(count, len(able))))
-        have = {side: tallies[side].compared for side in set(made.values())}
+            return sorted(self.rng.sample(able, min(count, len(able))))
+        asked, have = frozenset(able), {side: tallies[side].compared for side in set(made.values())}
         left_us = self._budget_us - self._comparing_us
         chosen: list[int] = []
         for at in self.rng.sample(sorted(made), len(made)):
-            side, cost_us = made[at], 0.0 if at in able else self.references.set_us
+            side, cost_us = made[at], 0.0 if at in asked else self.references.set_us
             least = max(1, FEWEST * tallies[side].made) if left_us + self._budget_us >= cost_us else 1
-            timely = at in able or (left_us >= cost_us and have[side] <= min(have.values()))
+            timely = at in asked or (left_us >= cost_us and have[side] <= min(have.values()))
             if have[side] < least or (len(chosen) < count and timely):
                 left_us -= cost_us
                 chosen.append(at)
