@@ -511,11 +511,15 @@ class CaseResult:
     """What the device's own clock says against that of the measured process."""
 
 
+def verifier_notes(case: CaseFacts, checked: protocol.CaseChecked) -> list[record.Note]:
+    return [note.model_copy(update={"text": f"{case.id}: {note.text}"}) for note in checked.notes]
+
+
 def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
     done = [one.ask(protocol.Finish(), protocol.CaseDone) for one in team.measured]
     checked = team.verifier.ask(protocol.CloseCase(), protocol.CaseChecked)
     notes = [*case.notes.values(), *(note for one in done for note in one.notes)]
-    notes += [note.model_copy(update={"text": f"{case.case.id}: {note.text}"}) for note in checked.notes]
+    notes += verifier_notes(case.case, checked)
     apart = clocks_apart(case)
     waits = apart is not None and WAITS in case.notes
     timing = record.Timing(

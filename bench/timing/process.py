@@ -493,7 +493,8 @@ def _alone(
     said = next((f"{case.id}: {one.disturbed}" for one in checked if one.disturbed), None)
     said = said or next((f"{case.id}: {one.name}, {TOUCHED}" for one in runners if one.worker.touched), None)
     said = said or alone.contradiction(calls * min(map(median, times_us.values())))
-    return CaseResult(timing, tuple(note for one in checked for note in one.notes), seconds, 0.0, said)
+    notes = tuple(note for one in checked for note in case_timing.verifier_notes(case, one))
+    return CaseResult(timing, notes, seconds, 0.0, said)
 
 
 def _call_us(turn: Turn, case: CaseFacts) -> float:
