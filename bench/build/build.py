@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import posixpath
 import re
 import shlex
 import shutil
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,7 +24,6 @@ from kernelgate.bench.build.compiler_output import HERE, MAX_LINE, STATUS, Compi
 from kernelgate.bench.build.library import LIBRARY, SOURCES, Library, Manifest, card_in, content_digest
 from kernelgate.bench.build.machine_code import MachineCode
 from kernelgate.bench.build.sources import (
-    HOST_UNITS,
     NAMESPACES,
     TARGET_UNIT,
     Extension,
@@ -52,10 +52,9 @@ NO_CUDA_HEADER = re.compile(rf"{CUDA_MACROS}|\b(?:cuda(_runtime\w*)?|cu(blas|spa
 """What compilers say of torch's headers for CUDA where torch is built for the CPU."""
 FIRST_STABLE = (2, 11)
 """The first torch with a stable ABI that libraries are compiled for."""
+NINJA_FILE, JOB_SERVER = "build.ninja", "ninja: Jobserver mode detected"
 TREE = "tree"
 """In the folder where a library is made: the sources, and what compilers make of them."""
-SETTLE_S = 0.5
-"""After this, of two builds that begin at once, the one that the cache holds is done, and the other has all cores."""
 SOURCE_TIME_S = 946_684_800
 """When the copies of sources were last changed, for line tables hold that, too: 2000-01-01."""
 
@@ -209,6 +208,8 @@ def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) 
 
         def on_line(line: str) -> None:
             nonlocal shown, kept
+            if line.startswith(JOB_SERVER):
+                return
             output.read(line)
             kept += len(line) + 1
             if kept <= MAX_LOG:
@@ -226,8 +227,11 @@ def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) 
         def on_silence(seconds: float) -> None:
             say(f"still compiling {_shown(unfinished)}: silent for {seconds:.0f} s")
 
+        def ninja(*wanted: str) -> int:
+            return _ninja(recipe, tree, limits, on_line, on_silence, wanted)
+
         try:
-            code = _ninja(recipe, tree, limits, on_line, on_silence)
+            code = _compiled(recipe, tree, ninja, on_line, output)
         except TimeoutError as overdue:
             raise CannotCompileError(
                 f"{name} took longer to compile than the limit of {limits.total_s:g} s and was ended; "
@@ -246,35 +250,74 @@ def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) 
     raise CompileError(name, target_of(error.source), error.text, log, error.excerpt)
 
 
+def _compiled(
+    recipe: Recipe, tree: Path, ninja: Callable[..., int], on_line: Callable[[str], None], output: CompilerOutput
+) -> int:
+    """The exit code of ninja, which is called with what it is to make. A unit of several libraries is compiled once:
+    this build takes it from the cache, or from the build that is at it, such as the other side's."""
+    keys = {unit: recipe.unit_key(unit) for unit in recipe.units}
+
+    def take(units: Iterable[str]) -> frozenset[str]:
+        found = {unit: cache.taken(keys[unit], tree / f"{unit}.o") for unit in units}
+        for unit, printed in found.items():
+            for line in (f"[1/1] {unit}", *printed.splitlines()) if printed is not None else ():
+                on_line(line)
+        return frozenset(unit for unit, printed in found.items() if printed is not None)
+
+    with cache.claimed(keys.values()) as own:
+        there = take(keys)
+        elsewhere = [unit for unit, key in keys.items() if unit not in there and key not in own]
+        mine = [unit for unit in keys if unit not in there and unit not in elsewhere]
+        (tree / NINJA_FILE).write_text(recipe.ninja_file({*there, *elsewhere}), encoding="utf-8")
+        code = ninja(*(f"{unit}.o" for unit in mine if elsewhere)) if mine or not elsewhere else 0
+        for unit in mine if code == 0 else ():
+            rule = tree / f"{unit}.o.d"
+            if rule.is_file() and _files_read(rule) <= recipe.sources.reached([unit]):
+                cache.keep(keys[unit], tree / f"{unit}.o", "\n".join(output.printed.get(unit, ())))
+    if code or not elsewhere:
+        return code
+    for unit in elsewhere:
+        cache.wait(keys[unit])
+    (tree / NINJA_FILE).write_text(recipe.ninja_file(there | take(elsewhere)), encoding="utf-8")
+    return ninja()
+
+
+def _files_read(rule: Path) -> set[str]:
+    """Of the sources, what a compiler has read, by the rule for make that it wrote of it."""
+    words = rule.read_text(encoding="utf-8", errors="replace").replace("\\\n", " ").partition(":")[2].split()
+    return {name for name in map(posixpath.normpath, words) if not name.startswith(("/", "../"))}
+
+
 def _shown(steps: Sequence[str]) -> str:
     """Those that ninja runs first."""
     return " ".join(steps[:4]) + (f" and {len(steps) - 4} more" if steps[4:] else "")
 
 
 def _ninja(
-    recipe: Recipe, tree: Path, limits: TimeLimits, on_line: Callable[[str], None], on_silence: Callable[[float], None]
+    recipe: Recipe,
+    tree: Path,
+    limits: TimeLimits,
+    on_line: Callable[[str], None],
+    on_silence: Callable[[float], None],
+    wanted: Sequence[str] = (),
 ) -> int:
-    """The exit code of ninja in `tree`: $MAX_JOBS compilers at a time, as torch's own builds have it, else this build's
-    share of what ninja starts, for base and head are often built at once; with messages in English and the status that
-    STATUS reads. PWD is what compilers write into line tables in front of relative paths: a name of any current folder.
-    Raises UsageError for another MAX_JOBS."""
-    jobs = os.environ.get("MAX_JOBS", "")
+    """The exit code of ninja in `tree`: $MAX_JOBS compilers at a time, as torch's own builds have it, else as many as
+    ninja starts, of all builds that run side by side; with messages in English and the status that STATUS reads. PWD is
+    what compilers write into line tables in front of relative paths: a name of any current folder. Raises UsageError
+    for another MAX_JOBS."""
+    jobs, server = os.environ.get("MAX_JOBS", ""), supervise.job_server()
     if jobs and (not jobs.isdecimal() or int(jobs) == 0):
         raise UsageError(f"MAX_JOBS={jobs!r} is not how many compilers may run at a time: set a number from 1 on")
-    until = time.monotonic() + SETTLE_S
-    while not jobs and supervise.beside() > 1 and time.monotonic() < until:
-        time.sleep(0.02)
-    if not jobs and (builds := supervise.beside()) > 1:
-        cores = len(os.sched_getaffinity(0))
-        jobs = str(max(1, (cores + (2 if cores > 2 else 1)) // builds))
     environment = {name: value for name, value in open_variables().items() if name != "MAKEFLAGS"}  # its job server
     environment |= {"LC_ALL": "C", "NINJA_STATUS": "[%f/%t] ", "CCACHE_NOHASHDIR": "1"}
-    command, apart = [recipe.toolchain.ninja, *(("-j", jobs) if jobs else ())], isolation.of_sources()
+    if server and not jobs:
+        environment["MAKEFLAGS"] = f"--jobserver-auth=fifo:{server}"
+    command, apart = [recipe.toolchain.ninja, *(("-j", jobs) if jobs else ()), *wanted], isolation.of_sources()
     if apart.words:  # bwrap takes PWD for where to start, and sets it anew
         command = ["/usr/bin/env", "PWD=/proc/self/cwd", *command]
     else:
         environment |= {"PWD": "/proc/self/cwd"}
-    command = apart.writing(tree.parent).around(command)
+    command = apart.writing(tree.parent, *([server] if server else ())).around(command)
     try:
         return supervise.run(command, cwd=tree, env=environment, limits=limits, on_line=on_line, on_silence=on_silence)
     except OSError as error:
@@ -302,13 +345,14 @@ def _write_sources(recipe: Recipe, tree: Path) -> None:
     cache.write_all(tree, recipe.sources.files)
     for path in recipe.sources.files:
         os.utime(tree / path, (SOURCE_TIME_S, SOURCE_TIME_S))
-    (tree / "build.ninja").write_text(recipe.ninja_file, encoding="utf-8")
+    (tree / NINJA_FILE).write_text(recipe.ninja_file(()), encoding="utf-8")
     toolchain.link(recipe.toolchain, tree)
 
 
 # ---- The recipe: translation units, flags, and the build.ninja that says so ------------------------------------------
 
-NINJA_WORD = re.compile(r"(?:--orig_src_path_name=)?\$(?:in|out|gencode)")
+NINJA_WORD = re.compile(r"(?:--orig_src_path_name=)?\$(?:in|out(?:\.d)?|gencode|defined)")
+FILES = ("-MD", "-MF", "$out.d", "-c", "$in", "-o", "$out")
 
 # Hidden symbols, and none that are unique in the process: base and head have the same names and must not share statics.
 STANDARD, CLASSIC_STANDARD = "-std=c++17", "-std=c++20"
@@ -356,10 +400,19 @@ class Recipe:
     @cached_property
     def key(self) -> str:
         """The content address: 128 bits over sources, commands and compilers. No path of this machine enters it."""
+        fixed = self.fixed_namespace or ""
+        return self._digest(self.sources.files, [fixed, self._commands([], "g++", fixed)])
+
+    def unit_key(self, unit: str) -> str:
+        """The same of one unit's object. With the flags of all, for a flag can have a compiler run a file."""
+        rules, reached = self._rules([], "g++"), self.sources.reached([unit])
+        return self._digest(reached, [*rules, _unit(unit, self.targets, self._defined(unit, self.namespace))])
+
+    def _digest(self, files: Iterable[str], commands: object) -> str:
         cuda = self.toolchain.cuda if self.targets else None
         parts = {
-            "files": {name: hashlib.sha256(data).hexdigest() for name, data in self.sources.files.items()},
-            "commands": self._commands([], "g++", self.fixed_namespace or ""),
+            "files": {name: hashlib.sha256(self.sources.files[name]).hexdigest() for name in files},
+            "commands": commands,
             "environment": self.environment,
             "compilers": [self.toolchain.gxx_version, cuda and cuda.version],
             "torch": self.toolchain.torch.version,
@@ -374,14 +427,25 @@ class Recipe:
     def namespace(self) -> str:
         return self.fixed_namespace or f"kernel_{self.key[:12]}"  # several cards may name one build
 
-    @property
-    def ninja_file(self) -> str:
-        """For a folder with the sources, beside the links to the toolchain. Its paths are relative: messages name files
-        as the repository does, ccache knows them, and the library is the same wherever it is made."""
+    def ninja_file(self, there: Collection[str] = ()) -> str:
+        """For a folder with the sources, beside the links to the toolchain, and the objects of the units that are
+        `there`. Its paths are relative: messages name files as the repository does, ccache knows them, and the library
+        is the same wherever it is made."""
         ccache = [str(self.toolchain.ccache)] if self.toolchain.ccache else []
-        return self._commands(ccache, str(self.toolchain.gxx), self.namespace)
+        return self._commands(ccache, str(self.toolchain.gxx), self.namespace, there)
 
-    def _commands(self, ccache: Sequence[str], gxx: str, namespace: str) -> str:
+    def _commands(self, ccache: Sequence[str], gxx: str, namespace: str, there: Collection[str] = ()) -> str:
+        objects = " ".join(_path(f"{unit}.o") for unit in self.units)
+        builds = (_unit(unit, self.targets, self._defined(unit, namespace)) for unit in self.units if unit not in there)
+        return "\n".join([*self._rules(ccache, gxx), *builds, f"build {LIBRARY}: link {objects}", ""])
+
+    def _defined(self, unit: str, namespace: str) -> str:
+        """For a unit that registers operators, as far as can be told; others are the same in every library."""
+        mine = (data for name, data in self.sources.files.items() if name == unit or name not in self.units)
+        named = any(macro.encode() in data for data in mine for macro in NAMESPACES)
+        return " ".join(f"-D{macro}={namespace}" for macro in NAMESPACES if named)
+
+    def _rules(self, ccache: Sequence[str], gxx: str) -> list[str]:
         """With $CUDAFLAGS after the card's own flags, so that they win. Raises UsageError where they are no words."""
         sources, targets, spec = self.sources, self.targets, self.sources.spec
         text = dict(self.environment).get(CUDA_FLAGS, "")
@@ -389,7 +453,6 @@ class Recipe:
             given = shlex.split(text)
         except ValueError as error:
             raise UsageError(f"CUDAFLAGS={text!r} cannot be read as words of a command line: {error}") from None
-        registers = [f"-D{macro}={namespace}" for macro in NAMESPACES]
         names = [f"-DKERNELGATE_{sm(key).replace('_', '').upper()}" for key in targets]
         defines = ["-DKERNELGATE_CUDA", *names] if targets else []
         abi = [] if spec.torch else [STABLE_ABI]
@@ -412,20 +475,14 @@ class Recipe:
             include += [word for one in others for word in ("-isystem", f"{LINKS}/wheels/{one.parent.name}")]
             link += [f"-L{LINKS}/cuda/lib", *CUDA_LINK_FLAGS]
             nvcc = [*ccache, f"{LINKS}/cuda/bin/{cuda.nvcc.name}", "-ccbin", f"{LINKS}/{NVCC_HOST}", *nvcc_flags]
-            # Where device code does not register operators, ccache need not tell namespaces apart.
-            device = [data for name, data in sources.files.items() if not name.endswith(HOST_UNITS)]
-            nvcc += defines
-            nvcc += registers if any(macro.encode() in data for macro in NAMESPACES for data in device) else []
+            nvcc += [*defines, "$defined"]
             # Flags such as -fopenmp are g++'s alone.
             both = ["-forward-unknown-to-host-compiler", *spec.flags] if spec.flags else []
             nvcc += [*abi, *include, *both, *spec.nvcc_flags, *given, *REPRODUCIBLE]
-            rules.append(_rule("nvcc", [*nvcc, "$gencode", "-c", "$in", "-o", "$out"]))
-        cxx = [*ccache, gxx, *cxx_flags, *defines, *registers, *abi, *include, *spec.flags, "-c", "$in", "-o", "$out"]
+            rules.append(_rule("nvcc", [*nvcc, "$gencode", *FILES]))
+        cxx = [*ccache, gxx, *cxx_flags, *defines, "$defined", *abi, *include, *spec.flags, *FILES]
         # Last, because some flags, such as -fopenmp, name libraries.
-        rules += [_rule("cxx", cxx), _rule("link", [*link, *spec.flags], description="$out")]
-        objects = " ".join(_path(f"{unit}.o") for unit in self.units)
-        builds = (_unit(unit, targets) for unit in self.units)
-        return "\n".join([*rules, *builds, f"build {LIBRARY}: link {objects}", ""])
+        return [*rules, _rule("cxx", cxx), _rule("link", [*link, *spec.flags], description="$out")]
 
     def without_contents(self) -> Recipe:
         """The same compilers, targets and environment for empty sources, without the card's flags."""
@@ -448,16 +505,16 @@ def namespace_of(recipe: Recipe) -> str:
     return recipe.namespace if literal is None or registered(recipe.sources) & set(NAMESPACES) else literal
 
 
-def _unit(unit: str, targets: tuple[Target, ...]) -> str:
-    build = f"build {_path(unit)}.o: "
+def _unit(unit: str, targets: tuple[Target, ...], defined: str) -> str:
+    build, defines = f"build {_path(unit)}.o: ", f"\n  defined = {defined}"
     if not unit.endswith(".cu"):
-        return f"{build}cxx {_path(unit)}"
+        return f"{build}cxx {_path(unit)}{defines}"
     match = TARGET_UNIT.fullmatch(unit)
     # Of a unit for every target, plain code serves what architecture-specific code of the same capability would.
     every = [one for one in sorted(targets) if len(one) == 2 or (one[0], one[1]) not in targets]
     numbers = [match[1]] if match else [sm(one).removeprefix("sm_") for one in every]
     codes = " ".join(f"-gencode arch=compute_{number},code=sm_{number}" for number in numbers)
-    return f"{build}nvcc {_path(unit)}\n  gencode = {codes}"
+    return f"{build}nvcc {_path(unit)}{defines}\n  gencode = {codes}"
 
 
 def _rule(name: str, words: Iterable[str], description: str = "$in") -> str:

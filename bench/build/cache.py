@@ -12,8 +12,8 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +29,10 @@ CACHE_VARIABLE = "KERNELGATE_CACHE"
 BUILDING = "building"
 """In the cache: the folders where libraries are made, each of whose locks is held meanwhile."""
 LOCKS, LOGS = "locks", "logs"
+OBJECTS = "objects"
+"""In the cache: what compilers made of translation units that several libraries have, by key; of each, …"""
+OBJECT, OUTPUT = "unit.o", "output.txt"
+"""… the object, and what its compiler printed."""
 PARTS = {"extension": (LIBRARY, SOURCES), "package": (PACKAGE, CACHE)}
 """What an entry holds beside its manifest, by the kind of library."""
 _KEY = re.compile(r"[0-9a-f]{32}")
@@ -83,6 +87,49 @@ def cached(key: str, make: Callable[[Path], Manifest]) -> Library:
         return found
     with _locked(entry.parent / LOCKS / key):
         return _read(entry) or _made(entry, make)
+
+
+@contextmanager
+def claimed(keys: Iterable[str]) -> Iterator[frozenset[str]]:
+    """Of these units' keys, those that no other build compiles now: until the block ends, others leave them to this
+    one, and wait for them."""
+    with ExitStack() as held:
+        handles = {key: os.open(_claim_of(key), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666) for key in keys}
+        for handle in handles.values():
+            held.callback(os.close, handle)
+        yield frozenset(key for key, handle in handles.items() if lock.taken(handle))
+
+
+def taken(key: str, place: Path) -> str | None:
+    """What a compiler printed of the unit whose object is now in `place`; None where the cache has none."""
+    folder = cache_folder() / OBJECTS / key
+    try:
+        printed = (folder / OUTPUT).read_text(encoding="utf-8")
+        place.write_bytes((folder / OBJECT).read_bytes())
+        _lock_of(folder).touch()
+    except OSError:  # what is wrong with this disk will be said by who compiles it
+        return None
+    return printed
+
+
+def wait(key: str) -> None:
+    """Until no other build compiles the unit."""
+    with _claim_of(key).open("w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+
+
+def keep(key: str, made: Path, printed: str) -> None:
+    folder = cache_folder() / OBJECTS / key
+    with suppress(OutputError, OSError):
+        files.write(folder / OUTPUT, printed)
+        files.write(folder / OBJECT, made.read_bytes())
+        _lock_of(folder).touch()
+
+
+def _claim_of(key: str) -> Path:
+    claim = cache_folder() / OBJECTS / LOCKS / key
+    claim.parent.mkdir(parents=True, exist_ok=True)
+    return claim
 
 
 def log_of(work: Path) -> Path:
@@ -187,7 +234,8 @@ def hold(entry: Path) -> None:
 def prune(cache: Path, unused_s: float, most_bytes: float) -> Pruned:
     """Removes libraries that nobody took for so long, with their logs; then those that waited longest, until it fits.
     Raises OSError and OutputError where the cache may not be read or written."""
-    now, left = time.time(), sorted(entries(cache), key=lambda entry: entry.last_used)
+    every = (*entries(cache), *entries(cache / OBJECTS))
+    now, left = time.time(), sorted(every, key=lambda entry: entry.last_used)
     size = sum(entry.size for entry in left)
     removed, in_use = list[CacheEntry](), list[CacheEntry]()
     for entry in left:

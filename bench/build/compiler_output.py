@@ -46,7 +46,7 @@ WARNING = re.compile(
 )
 # ptxas warning : …    ptxas /tmp/x.ptx, line 21; warning : …    nvlink warning : …
 CUDA_WARNING = re.compile(r"(?P<tool>ptxas|nvlink)\b.*?\bwarning\s*: (?P<text>.+)")
-MAX_WARNINGS_READ = 10_000
+MAX_WARNINGS_READ, MAX_PRINTED = 10_000, 10_000
 NUMBER = re.compile(r"_[0-9a-f]{12}$")
 """At the end of a namespace, another one for each build."""
 
@@ -103,6 +103,8 @@ class CompilerOutput:
     """The sources: what stands in other files is not theirs."""
     namespace: str
     """Of the operators; warnings leave its NUMBER out, so that those of two commits can be compared."""
+    printed: dict[str, list[str]] = field(default_factory=dict)
+    """By step, such as csrc/gemm_sm89.cu, what it printed: as far as that is kept."""
     _step: str = ""
     """That ended last."""
     _failed: str = ""
@@ -120,11 +122,8 @@ class CompilerOutput:
         line = line[:MAX_LINE].replace(HERE, "")
         if step := STATUS.match(line):
             self._step = step["step"]
-        elif match := WARNING.match(line):
-            number = f" [{match['number']}]" if match["number"] else ""
-            self._warn(normpath(match["file"]), int(match["line"] or match["nvcc_line"]), f"{match['text']}{number}")
-        elif match := CUDA_WARNING.match(line):
-            self._warn(self._step, 0, f"{match['tool']}: {match['text']}")
+        else:
+            self._read_printed(line)
         if not self._failed:
             if match := FAILED.match(line):
                 self._failed = self._place = match["output"].removesuffix(".o")
@@ -139,6 +138,15 @@ class CompilerOutput:
             self._ended = True
         elif not self._ended:
             self._read_failed_step(line)
+
+    def _read_printed(self, line: str) -> None:
+        if len(printed := self.printed.setdefault(self._step, [])) < MAX_PRINTED:
+            printed.append(line)
+        if match := WARNING.match(line):
+            number = f" [{match['number']}]" if match["number"] else ""
+            self._warn(normpath(match["file"]), int(match["line"] or match["nvcc_line"]), f"{match['text']}{number}")
+        elif match := CUDA_WARNING.match(line):
+            self._warn(self._step, 0, f"{match['tool']}: {match['text']}")
 
     def _warn(self, file: str, line: int, text: str) -> None:
         if file in self.files and len(self._warnings) < MAX_WARNINGS_READ:

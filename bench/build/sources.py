@@ -169,6 +169,17 @@ class Sources:
         names = (name for path, data in self.files.items() for name in _included_names(path, data, folders))
         return frozenset(name for name in names if name in self.files)
 
+    def reached(self, units: Iterable[str]) -> frozenset[str]:
+        """These files and those that they include, as far as their includes say which."""
+        folders, waiting = _include_folders(self.spec), list(units)
+        found = set(waiting)
+        while waiting:
+            includer = waiting.pop()
+            names = set(_included_names(includer, self.files[includer], folders)) & self.files.keys()
+            waiting += names - found
+            found |= names
+        return frozenset(found)
+
     def available(self, wanted: Iterable[Target]) -> tuple[Target, ...]:
         """What these sources can be compiled for, of what is wanted and beyond."""
         own = set(self.target_units)
@@ -275,18 +286,8 @@ def _is_source(path: Path) -> bool:
 
 def files_by_target(sources: Sources, targets: Iterable[Target]) -> dict[str, tuple[str, ...]]:
     """By a target's name, such as "sm_90a": its translation units, and the repository's headers that they include."""
-    folders = _include_folders(sources.spec)
-    found: dict[str, tuple[str, ...]] = {}
-    for key in targets:
-        waiting = [*sources.target_units.get(key, ()), *sources.plain_units]
-        reached = set(waiting)
-        while waiting:
-            includer = waiting.pop()
-            names = set(_included_names(includer, sources.files[includer], folders)) & sources.files.keys()
-            waiting += names - reached
-            reached |= names
-        found[sm(key)] = tuple(sorted(reached))
-    return found
+    units = {key: [*sources.target_units.get(key, ()), *sources.plain_units] for key in targets}
+    return {sm(key): tuple(sorted(sources.reached(names))) for key, names in units.items()}
 
 
 def literal_namespace(sources: Sources) -> str | None:

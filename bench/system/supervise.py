@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import os
 import select
 import subprocess
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from kernelgate.bench.system import orphans
@@ -128,13 +128,31 @@ def run(
         return started.follow(limits, on_line, on_silence)
 
 
-_RUNNING: ContextVar[tuple[Callable[[], int], ...]] = ContextVar("running", default=())
-"""Of each `side_by_side` that this call is one of, the outermost first: how many of its calls run."""
+_JOBS: ContextVar[Path | None] = ContextVar("jobs", default=None)
 
 
-def beside() -> int:
-    """How many calls of `side_by_side` run now that share the machine, this one included."""
-    return math.prod(count() for count in _RUNNING.get())
+def job_server() -> Path | None:
+    """The FIFO by which what runs in calls of `side_by_side` shares the cores, as GNU make's job server has it: who
+    reads a byte of it may start one more process than its first, and writes it back. None outside of such calls."""
+    return _JOBS.get()
+
+
+@contextmanager
+def _jobs_shared(among: int) -> Iterator[None]:
+    """As many processes at a time as ninja starts by itself, by all of these calls; the outermost ones count."""
+    if job_server():
+        yield
+        return
+    cores = len(os.sched_getaffinity(0))
+    with TemporaryDirectory(prefix="kernelgate-jobs-") as folder:
+        os.mkfifo(fifo := Path(folder, "jobs"))
+        with fifo.open("r+b", buffering=0) as held:
+            held.write(b"+" * max(0, cores + (2 if cores > 2 else 1) - among))
+            before = _JOBS.set(fifo)
+            try:
+                yield
+            finally:
+                _JOBS.reset(before)
 
 
 def side_by_side(calls: Sequence[Callable[[], T]], most: int) -> list[T]:
@@ -144,17 +162,9 @@ def side_by_side(calls: Sequence[Callable[[], T]], most: int) -> list[T]:
     """
     if len(calls) < 2:
         return [call() for call in calls]
-    before = orphans.children()
-    made: list[Future[T]] = []
-
-    def running() -> int:
-        return max(1, min(most, len(calls) - sum(one.done() for one in made)))
-
-    with ThreadPoolExecutor(max(1, min(most, len(calls)))) as pool:
-        for call in calls:
-            context = copy_context()
-            context.run(_RUNNING.set, (*_RUNNING.get(), running))
-            made.append(pool.submit(context.run, call))
+    before, at_once = orphans.children(), max(1, min(most, len(calls)))
+    with _jobs_shared(at_once), ThreadPoolExecutor(at_once) as pool:
+        made: list[Future[T]] = [pool.submit(copy_context().run, call) for call in calls]
         try:
             done, _ = wait(made, return_when=FIRST_EXCEPTION)
             for future in done:

@@ -173,7 +173,7 @@ def _answered(result: LocalResult, out: Path, details: bool, code: int) -> Answe
 
 @click.group()
 def cache() -> None:
-    """Manage the cache of compiled libraries ($KERNELGATE_CACHE)."""
+    """Manage the cache of libraries and objects ($KERNELGATE_CACHE)."""
 
 
 @cache.command()
@@ -181,7 +181,7 @@ def cache() -> None:
 @click.option("--gigabytes", type=options.AT_LEAST_0, default=20, show_default=True, help="Of the rest, so much.")
 @answers(Pruned, "Print one JSON object: what was `removed`, is `in_use` and `kept`.")
 def prune(days: float, gigabytes: float) -> Answered:
-    """Remove libraries that nobody used for so long; then those that waited longest, until the rest fits.
+    """Remove what nobody used for so long; then those that waited longest, until the rest fits.
 
     What a process has in use stays, and is said. The next build of what is gone compiles it again. Fuzz cases that are
     kept (corpus/) are never removed.
@@ -195,6 +195,6 @@ def prune(days: float, gigabytes: float) -> Answered:
     ]
     lines += [f"in use: {one.folder.name}, {one.size / 1e6:.1f} MB" for one in done.in_use]
     removed, kept = (sum(one.size for one in some) / 1e6 for some in (done.removed, done.kept))
-    of = f"{len(done.removed)} of {len(done.removed) + len(done.kept)} libraries"
+    of = f"{len(done.removed)} of {len(done.removed) + len(done.kept)} entries"
     lines.append(f"{folder}: removed {of} ({removed:.1f} MB); {kept:.1f} MB are left")
     return Answered(done, "\n".join(lines))

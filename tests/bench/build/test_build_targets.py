@@ -14,7 +14,7 @@ from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.core.errors import BuildError, CompileError
 from kernelgate.bench.system import cuda_tools
 from tests.bench.build.test_machine_code import record
-from tests.miniature import CARD, GPU_FILES, KERNEL, KERNEL_HEADER, compiled, write
+from tests.miniature import BINDING, CARD, GPU_FILES, KERNEL, KERNEL_HEADER, compiled, write
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -88,6 +88,15 @@ def test_a_failed_kernel_names_its_target(tree: Path) -> None:
     with pytest.raises(CompileError, match=says) as caught:
         compiled(tree)
     assert caught.value.target == "sm_89"
+
+
+def test_a_cuda_unit_of_two_commits_is_compiled_once(tree: Path, cache: Path) -> None:
+    first = compiled(tree)
+    second = compiled(write(tree, {"csrc/binding.cpp": BINDING.replace("42", "43")}))
+    steps = [(cache / "logs" / f"{one.manifest.key}.log").read_text(encoding="utf-8") for one in (first, second)]
+    assert ["/2] csrc/binding.cpp" in one for one in steps] == [False, True], "only the binding, and the link"
+    assert ["[1/1] csrc/answer_sm89.cu" in one for one in steps] == [False, True]
+    assert first.manifest.code == second.manifest.code
 
 
 @pytest.fixture

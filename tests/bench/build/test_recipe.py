@@ -74,10 +74,12 @@ def test_available_targets(
 
 def test_cudaflags_come_after_the_cards_own_and_go_to_nvcc_alone() -> None:
     given = replace(with_spec(BOTH, nvcc_flags=("-DOWN",)), environment=(("CUDAFLAGS", "--use_fast_math '-DA=b c'"),))
-    (nvcc,) = [line for line in given.ninja_file.splitlines() if "/nvcc" in line or "nvcc -ccbin" in line]
+    (nvcc,) = [line for line in given.ninja_file().splitlines() if "/nvcc" in line or "nvcc -ccbin" in line]
     assert nvcc.index("-DOWN") < nvcc.index("--use_fast_math") < nvcc.index("'-DA=b c'")
-    assert given.ninja_file.count("--use_fast_math") == 1
-    assert "--use_fast_math" in given.without_contents().ninja_file, "a machine's own flags are not the sources' fault"
+    assert given.ninja_file().count("--use_fast_math") == 1
+    assert "--use_fast_math" in given.without_contents().ninja_file(), (
+        "a machine's own flags are not the sources' fault"
+    )
 
 
 DIFFERENT = {
@@ -112,7 +114,7 @@ def test_key_is_the_same_for(other: Recipe) -> None:
 
 def commands(recipe: Recipe) -> dict[str, str]:
     """Rule -> command."""
-    lines = recipe.ninja_file.splitlines()
+    lines = recipe.ninja_file().splitlines()
     return {one.removeprefix("rule "): two.strip() for one, two in pairwise(lines) if one.startswith("rule ")}
 
 
@@ -154,17 +156,27 @@ def test_headers_of_cudas_libraries_are_found_beside_the_torch_that_includes_the
     assert commands(beside) == commands(BOTH), "the stable ABI includes none of them"
 
 
-def test_nvcc_knows_the_namespace_where_device_code_does() -> None:
-    assert "KERNELGATE_NAMESPACE" not in commands(BOTH)["nvcc"]
+def test_a_unit_knows_the_namespace_where_it_may_register_operators() -> None:
+    """The others are the same in every library."""
     for name in (b"KERNELGATE_NAMESPACE", b"TORCH_EXTENSION_NAME"):
-        assert "-DKERNELGATE_NAMESPACE=" in commands(edited(BOTH, "csrc/a.h", name))["nvcc"]
+        for path, count in (("csrc/binding.cpp", 1), ("csrc/gemm_sm90.cu", 1), ("csrc/a.h", 3)):
+            assert edited(BOTH, path, name).ninja_file().count("-DKERNELGATE_NAMESPACE=kernel_") == count
+    assert "KERNELGATE_NAMESPACE" not in BOTH.ninja_file()
+
+
+@pytest.mark.parametrize("other", DIFFERENT.values(), ids=DIFFERENT.keys())
+def test_a_unit_is_another_with_another_recipe(other: Recipe) -> None:
+    """But for its namespace, if it has no use for it."""
+    recipe = edited(other, "csrc/binding.cpp", b'#include "a.h"\n// KERNELGATE_NAMESPACE')
+    here = edited(BOTH, "csrc/binding.cpp", b'#include "a.h"\n// KERNELGATE_NAMESPACE')
+    assert recipe.unit_key("csrc/binding.cpp") != here.unit_key("csrc/binding.cpp")
 
 
 @pytest.mark.parametrize("flag", ["$HOME", "$$(touch here)", "$gencode;x"])
 def test_a_flag_of_a_card_is_one_word(flag: str) -> None:
     """Neither ninja nor the shell finds a variable or a command in it."""
     text = commands(with_spec(CPU, flags=(flag,)))["cxx"]
-    assert shlex.split(text.replace("$$", "$"))[-5:] == [flag, "-c", "$in", "-o", "$out"]
+    assert shlex.split(text.replace("$$", "$"))[-8:] == [flag, "-MD", "-MF", "$out.d", "-c", "$in", "-o", "$out"]
 
 
 def read(tree: Path, *patterns: str, **spec: object) -> dict[str, str]:

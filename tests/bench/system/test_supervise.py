@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -143,17 +142,26 @@ def test_an_error_ends_the_wait_for_calls_that_have_not_begun() -> None:
     assert begun == []
 
 
-def test_a_call_knows_how_many_run_beside_it() -> None:
-    done = threading.Event()
+def test_calls_side_by_side_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call has one process without asking; of others there is one number, however deep the calls are."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(16))
 
-    def counts() -> tuple[int, int, int]:
-        first = supervise.beside()
-        (inner, _) = supervise.side_by_side([supervise.beside, lambda: time.sleep(0.3)], 2)
-        done.set()
-        wait_for(lambda: supervise.beside() == 1)
-        return first, inner, supervise.beside()
+    def tokens() -> tuple[Path | None, bytes]:
+        server = supervise.job_server()
+        assert server
+        with server.open("r+b", buffering=0) as pipe:
+            taken = pipe.read(100)
+            pipe.write(taken)
+        return server, taken
 
-    assert supervise.side_by_side([counts, done.wait], 2) == [(2, 4, 1), True]
+    def inner() -> list[tuple[Path | None, bytes]]:
+        return supervise.side_by_side([tokens, lambda: (None, b"")], 1)
+
+    assert supervise.job_server() is None
+    ((server, taken), _), _ = supervise.side_by_side([inner, list], 2)
+    assert taken == b"+" * 16
+    assert server is not None
+    assert not server.parent.exists()
 
 
 # Processes that outlive whoever started them --------------------------------------------------------------------------
