@@ -157,8 +157,9 @@ _import_module = importlib.import_module
 
 def load_package(folder: Path, name: str, side: str, importer: str | None = None) -> ModuleType:
     """The package `name` from `folder`, or the module of one, as that of `side`, which is a word; a second call gives
-    the same. `importer`: the `__name__` of a module outside of it that may import it, too: the side's card. Raises
-    PackageImportError, and KernelgateError where the side already has the package from another folder."""
+    the same. `importer`: the `__name__` of a module outside of it that may import it, too: the side's card. Of a
+    module's package, an `__init__` that wants what is not installed, such as the project's compiled part, ends there.
+    Raises PackageImportError, and KernelgateError where the side already has the package from another folder."""
     root, dot, inside = name.partition(".")
     package = SidePackage(folder.absolute(), root, alias_of(name, side), importer)
     wanted = f"{package.alias}{dot}{inside}"
@@ -175,7 +176,11 @@ def load_package(folder: Path, name: str, side: str, importer: str | None = None
         spec = _spec(package)
         module = sys.modules[package.alias] = importlib.util.module_from_spec(spec)
         if spec.loader is not None:
-            spec.loader.exec_module(module)
+            try:
+                spec.loader.exec_module(module)
+            except ModuleNotFoundError as error:
+                if not inside or (error.name or root).partition(".")[0] in (root, package.alias):
+                    raise
         return _import_module(wanted)  # a module may have put another object in its place
     except BaseException as error:
         forget(package.alias)

@@ -89,6 +89,23 @@ else:
         assert loaded.__name__.startswith("my_kernels")
 
 
+def test_a_module_is_had_without_what_only_its_package_wants(tmp_path: Path) -> None:
+    files = {
+        "my_kernels/__init__.py": "from my_kernels.fast import fast\n",
+        "my_kernels/fast.py": "import third_party_cuda\n",
+        "my_kernels/ops/plain.py": "from my_kernels.ops import side\ndef call():\n    return side.side\n",
+        "my_kernels/ops/side.py": "side = SIDE\n",
+    }
+    base, head = sides(tmp_path, files, "my_kernels.ops.plain")
+    assert (base.call(), head.call()) == ("base", "head")
+    for wanted in ("my_kernels", "my_kernels.fast"):
+        with pytest.raises(PackageImportError, match=r"my_kernels/fast\.py:1: .*No module named 'third_party_cuda'"):
+            load(tmp_path / "base", wanted, wanted[-4:])
+    own = write(tmp_path / "own", {**files, "my_kernels/__init__.py": "import my_kernels.nonesuch\n"})
+    with pytest.raises(PackageImportError, match=r"my_kernels/__init__\.py:1: .*No module named 'my_kernels.nonesuch'"):
+        load(own, "my_kernels.ops.plain", "own")
+
+
 def test_a_single_module_and_a_folder_without_an_init(tmp_path: Path) -> None:
     base, head = sides(tmp_path / "module", {"one.py": "def call():\n    return SIDE\n"}, "one")
     assert (base.call(), head.call()) == ("base", "head")
