@@ -393,13 +393,25 @@ class ClaimsCuda(TorchFunctionMode):
             named["device"] = CPU
         if "pin_memory" in named:
             named["pin_memory"] = False
-        if func not in self._products:
-            places = (isinstance(one, str | torch.device) and str(one).startswith("cuda") for one in args)
-            return func(*(CPU if there else one for one, there in zip(args, places, strict=True)), **named)
-        if named.get("out") is not None:
-            return named["out"]
-        args, named = tree_map_only(torch.Tensor, lambda tensor: tensor.to("meta"), (args, named))
-        return torch.zeros_like(func(*args, **named), device=CPU)
+        if func in self._products:
+            return _blank(func, args, named)
+        places = (isinstance(one, str | torch.device) and str(one).startswith("cuda") for one in args)
+        args = tuple(CPU if there else one for one, there in zip(args, places, strict=True))
+        try:
+            return func(*args, **named)
+        except NotImplementedError:  # the CPU has no code for this dtype
+            UNFORESEEN.add(func.__name__)
+            with suppress(Exception):
+                return _blank(func, args, named)
+            raise
+
+
+def _blank(func: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Zeros of the shape and dtype that `func` would give."""
+    if named.get("out") is not None:
+        return named["out"]
+    empty = tree_map_only(torch.Tensor, lambda one: one.to("meta") if one.dim() else one.item(), (args, named))
+    return torch.zeros_like(func(*empty[0], **empty[1]), device=CPU)
 
 
 def _on_the_cpu(claims: ClaimsCuda, alias: str) -> Callable[..., None]:
