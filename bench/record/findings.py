@@ -328,7 +328,8 @@ class Note(Model):
     host_changed              some cases are the same machine code, called by another host, and were timed
     alternating               base and head took turns in separate processes, and the text says why
     no_cases                  no card has cases for the machine: nothing was timed
-    no_reference              the reference could not be timed, and the text says why
+    no_reference              the reference could not be timed beside base and head, and the text says why
+    reference_fails           nor could it without them: the card's own, or the machine, is the reason
     returns_new_tensors       calls allocate their outputs: no guards around them, and different addresses
     compiled_while_measuring  a kernel was compiled on the machine that measures
     fewer_inputs              inputs were read again, for want of memory or GPU time, and the text gives the figures

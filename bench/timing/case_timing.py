@@ -63,7 +63,7 @@ MAX_REPEATS = 256
 GRAPH_US = 2_000.0
 """Device time of one graph, long enough for its own launch not to matter."""
 GRAPH_ROUNDS = 3
-WAITS = "host_waits"
+WAITS, REFERENCE_FAILS = "host_waits", "reference_fails"
 CLOCKS_AGREE_US = 5.0
 CLOCKS_AGREE_SHARE = 0.01
 """The device's clock comes in steps of up to 1 µs, and medians of its differences repeat to a fraction of that."""
@@ -339,7 +339,10 @@ def prepared(
 
     `reference`: whether it is timed, where that has to be tried first. `alone`: as `OpenCase` has it.
     """
-    made = team.verifier.ask(asked, protocol.CasePrepared)
+    trusted = reference == "try" and team.verifier not in team.measured
+    made = team.verifier.ask(asked.model_copy(update={"reference": trusted}), protocol.CasePrepared)
+    if made.no_reference is not None:
+        reference = "leave"
     samples = CaseSamples(case, made, rng, apart=apart, first_calls_s=FIRST_CALLS_S[asked.device])
     for one in team.measured:
         beside = reference != "leave" and "head" in one.sides
@@ -360,6 +363,9 @@ def prepared(
         if beside and answer.no_reference is not None:
             samples.no_reference = answer.no_reference
             samples.note("no_reference", f"the reference is not timed: {answer.no_reference}")
+    if made.no_reference is not None:
+        samples.no_reference = made.no_reference
+        samples.note(REFERENCE_FAILS, f"the reference is not timed: {made.no_reference}")
     return samples
 
 
@@ -518,7 +524,7 @@ def verifier_notes(case: CaseFacts, checked: protocol.CaseChecked) -> list[recor
 def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
     done = [one.ask(protocol.Finish(), protocol.CaseDone) for one in team.measured]
     checked = team.verifier.ask(protocol.CloseCase(), protocol.CaseChecked)
-    notes = [*case.notes.values(), *(note for one in done for note in one.notes)]
+    notes = [*case.notes.values(), *(note for one in done for note in one.notes if note.code != REFERENCE_FAILS)]
     notes += verifier_notes(case.case, checked)
     apart = clocks_apart(case)
     waits = apart is not None and WAITS in case.notes

@@ -84,6 +84,8 @@ class PrepareCase(Message):
     """Whether another process is to map the memory."""
     fresh_calls: int | None = None
     """Draw so many separate inputs that share nothing, each for one call, and no others: for the witness."""
+    reference: bool = False
+    """Try whether the card's reference can be timed, which no code of base or head decides here."""
 
 
 class CasePrepared(Message):
@@ -97,6 +99,8 @@ class CasePrepared(Message):
     """Two probes' words for each sample."""
     slots: int
     """Calls that have outputs of their own."""
+    no_reference: str | None = None
+    """Why the card's reference cannot be timed."""
 
 
 class PlanCalls(Message):

@@ -17,14 +17,15 @@ from typing import Literal
 import torch
 
 from kernelgate.bench import record
-from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.kernel import loading
-from kernelgate.bench.kernel.card import CaseAxes, Kernel
+from kernelgate.bench.core.errors import KernelgateError, first_line
+from kernelgate.bench.kernel import compare, loading, operands
+from kernelgate.bench.kernel.card import CaseAxes, Kernel, asked_for
 from kernelgate.bench.kernel.operands import Draw
-from kernelgate.bench.system import orphans
+from kernelgate.bench.system import environment, orphans
 from kernelgate.bench.system.worker import Doing, Leader, Message, Ready
 from kernelgate.bench.timing import pool as memory
 from kernelgate.bench.timing import protocol
+from kernelgate.bench.timing import timer as timers
 from kernelgate.bench.timing.pool import Layout, Order, Pool
 from kernelgate.bench.timing.protocol import PrepareCase
 from kernelgate.bench.timing.references import CallTally, Oracle, References, Way, synchronize
@@ -59,7 +60,8 @@ class CaseVerifier:
         self._untouched = True
         """Whether inputs were, each time before they were drawn anew, what had been drawn."""
         self.rng = random.Random(asked.seed)  # noqa: S311 - not for secrets
-        draw = Draw(CaseAxes(asked.axes), asked.device, self.rng.getrandbits(63))
+        self.axes, self._asked_reference = CaseAxes(asked.axes), asked.reference
+        draw = Draw(self.axes, asked.device, self.rng.getrandbits(63))
         self.device = asked.device
         self.seconds = 0.0
         self.tallies: dict[record.Side, CallTally] = {}
@@ -111,7 +113,12 @@ class CaseVerifier:
             outputs={} if self.pool.kernel.in_place else self.pool.outputs,
             probes=self.probes,
             slots=self.slots,
+            no_reference=self._without_reference() if self._asked_reference else None,
         )
+
+    def _without_reference(self) -> str | None:
+        given = memory.arguments(self.pool.arena, self.pool.written, self._inputs(), 0, 0, self.pool.moved)
+        return without_reference(self.pool.kernel, self.axes, given)
 
     def _inputs(self) -> tuple[protocol.NamedInput, ...]:
         return tuple(
@@ -364,6 +371,24 @@ class Verifier:
         if on_gpu:
             torch.cuda.empty_cache()
         return closed
+
+
+def without_reference(judge: Kernel, axes: CaseAxes, given: operands.Inputs) -> str | None:
+    """Why the reference cannot be timed; None where it can. It is tried on copies of the inputs."""
+    if otherwise := environment.changed_numerics():
+        return f"the code of base or head sets torch to other numerics than references are timed with: {otherwise}"
+    before, tried = (operands.changed(given, torch.Tensor.clone) for _ in range(2))
+    try:
+        judge.reference(axes, **asked_for(judge.reference, tried))
+    except Exception as error:
+        return first_line(error)
+    for (name, tensor), (_, old) in zip(operands.tensors(tried), operands.tensors(before), strict=True):
+        bits = compare.bits_dtype(tensor.dtype)
+        if not torch.equal(tensor.view(bits), old.view(bits)):
+            return f"it changes its input {name}, which the kernels read, too"
+    if waits := timers.waits(lambda: judge.reference(axes, **asked_for(judge.reference, tried))):
+        return f"it waits for the GPU, and base and head would wait with it: {waits}"
+    return None
 
 
 def map_memory(shared: protocol.Memory) -> Ready:

@@ -17,12 +17,12 @@ from typing import Any
 import torch
 
 from kernelgate.bench import record
-from kernelgate.bench.core.errors import KernelgateError, first_line
-from kernelgate.bench.kernel import compare, loading, operands, triton_runtime
+from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.kernel import loading, operands, triton_runtime
 from kernelgate.bench.kernel.card import CaseAxes, Kernel, asked_for
 from kernelgate.bench.kernel.operands import Bound
 from kernelgate.bench.kernel.triton_runtime import CompiledSince
-from kernelgate.bench.system import environment, nvml, orphans
+from kernelgate.bench.system import nvml, orphans
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker import Doing, Leader, Message, Ready
 from kernelgate.bench.timing import device as gpu
@@ -32,7 +32,7 @@ from kernelgate.bench.timing import timer as timers
 from kernelgate.bench.timing.pool import Arena
 from kernelgate.bench.timing.protocol import Batch, BatchDone, CasePrepared, NamedInput, Start, TimingRequest
 from kernelgate.bench.timing.timer import Call, Interval, Timer
-from kernelgate.bench.timing.verifier import Verifier, cpu_threads
+from kernelgate.bench.timing.verifier import Verifier, cpu_threads, without_reference
 
 
 @dataclass
@@ -117,7 +117,10 @@ class Worker:
                 for at in range(asked.prepared.slots):
                     case.ready[moved, at] = self._call(case, side, at, at, at)
         self.called.clear()
-        why = without_reference(self.judge, self.case) if asked.reference else None
+        why = None
+        if asked.reference:
+            given = memory.arguments(case.read, case.written, case.inputs, 0, 0, case.moved)
+            why = without_reference(self.judge, axes, given)
         return protocol.CaseOpened(clock_step_us=self.clock_step_us, returns=returns, no_reference=why)
 
     def _finish(self, case: OpenedCase) -> protocol.CaseDone:
@@ -277,25 +280,6 @@ class Worker:
                     shapes = f"{list(made[name].shape)} {made[name].dtype}, not {list(target.shape)} {target.dtype}"
                     raise KernelgateError(f"call() returned {name} with {shapes}, which outputs() of the card says")
                 target.copy_(made[name])
-
-
-def without_reference(judge: Kernel, case: OpenedCase) -> str | None:
-    """Why the reference cannot be timed; None where it can. It is tried on copies of the inputs."""
-    if otherwise := environment.changed_numerics():
-        return f"the code of base or head sets torch to other numerics than references are timed with: {otherwise}"
-    given = memory.arguments(case.read, case.written, case.inputs, 0, 0, case.moved)
-    before, tried = (operands.changed(given, torch.Tensor.clone) for _ in range(2))
-    try:
-        judge.reference(case.axes, **asked_for(judge.reference, tried))
-    except Exception as error:
-        return first_line(error)
-    for (name, tensor), (_, old) in zip(operands.tensors(tried), operands.tensors(before), strict=True):
-        bits = compare.bits_dtype(tensor.dtype)
-        if not torch.equal(tensor.view(bits), old.view(bits)):
-            return f"it changes its input {name}, which the kernels read, too"
-    if waits := timers.waits(lambda: judge.reference(case.axes, **asked_for(judge.reference, tried))):
-        return f"it waits for the GPU, and base and head would wait with it: {waits}"
-    return None
 
 
 def make_calls(request: TimingRequest, leader: Leader) -> None:

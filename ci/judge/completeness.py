@@ -30,7 +30,7 @@ from kernelgate.ci.policy.policy import Processes
 SIDES = ("base", "head")
 NO_WITNESS = "no_witness"
 """The code of the note that says why."""
-NO_REFERENCE = "no_reference"
+NO_REFERENCE, REFERENCE_FAILS = "no_reference", "reference_fails"
 COMPARED_IN_PART = "compared_in_part"
 LEAST_COMPARED: Final = 0.01
 """Of the calls of a case in a process. A quarter is compared, and where comparing takes long an eighth of that: the
@@ -254,7 +254,8 @@ def _impossible(one: TimedProcess) -> Iterator[str]:
 
 def _without_reference(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[tuple[bool, Line]]:
     """The cases whose card has a reference that was not timed, and whether a note says why. One that could not be is
-    excused where the device's arithmetic and bandwidth say what is plausible."""
+    excused where no code of base or head had a part in that, or the device's arithmetic and bandwidth say what is
+    plausible."""
     referring = {card.name for card in expected.cards if card.reference is not None} - set(exempt)
     excused = {note.card for note in cards.notes(record, NO_REFERENCE)}
     asked = {case.key for case in expected.cases if case.card in referring}
@@ -263,7 +264,9 @@ def _without_reference(record: RunRecord, expected: Expected, exempt: Collection
         sides = {side for process in case.processes for side, times in process.samples_us.items() if times}
         if case.key in asked and "head" in sides and "reference" not in sides:
             noted = bool(excused & {None, case.case.card})
-            if not (noted and validity.floors_us(case.case, record.environment.device)):
+            failing = (note for note in cards.notes(record, REFERENCE_FAILS) if note.card in (None, case.case.card))
+            failed = any(note.text.startswith(f"{case.case.id}: ") for note in failing)
+            if not failed and not (noted and validity.floors_us(case.case, record.environment.device)):
                 lacking.setdefault(noted, []).append(case.case)
     why_not = " was not timed, so how plausible the times are is not known"
     for noted, cases in lacking.items():

@@ -391,6 +391,17 @@ def test_what_no_roof_shows_the_reference_does(folder: Path) -> None:
     )
 
 
+def test_a_reference_that_fails_without_base_and_head_is_none_to_wait_for(pull: PullRequestRuns) -> None:
+    """Of each case of the plan: another one's was not timed, and nobody knows why."""
+    pull.plan = {"l4": WITHOUT_WORK}
+    made = measured(-0.3)
+    ids = [case.id for case in made.cases]
+    for known, conclusion in ((ids, "success"), (ids[1:], "action_required")):
+        notes = [{"code": "reference_fails", "text": f"{one}: the reference is not timed: no type"} for one in known]
+        record = changed(made, without_side("reference"), lambda content, notes=notes: content.update(notes=notes))
+        assert pull.run([("l4", record)]).conclusion == conclusion
+
+
 @pytest.mark.parametrize("noted", ["no_reference", "note"])
 @pytest.mark.parametrize("roof", [True, False])
 def test_a_reference_that_could_not_be_timed_is_excused_where_the_roof_is_known(

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelgate.bench import record
-from kernelgate.bench.timing import case_timing
+from kernelgate.bench.system.worker import Message
+from kernelgate.bench.timing import case_timing, protocol
 from kernelgate.bench.timing.case_timing import AROUND_SAMPLE, MAX_REPEATS, MAX_SAMPLES, CaseSamples, ProcessError, Team
 from kernelgate.bench.timing.protocol import Batch, BatchDone
 from tests.bench.timing.simulated import SimulatedProcess
@@ -34,6 +35,21 @@ def timed(simulated: SimulatedProcess, rounds: int) -> CaseSamples:
     case = warmed(simulated)
     case_timing.time_rounds(simulated.team, case, rounds, lambda: None)
     return case
+
+
+class Excusing(SimulatedProcess):
+    def _answer(self, asked: Message) -> Message:
+        if isinstance(asked, protocol.Finish):
+            codes = (case_timing.REFERENCE_FAILS, "compiled_while_measuring")
+            return protocol.CaseDone(autotuned={}, notes=tuple(record.Note(code=code, text="so") for code in codes))
+        return super()._answer(asked)
+
+
+def test_a_measured_process_cannot_say_that_the_card_has_no_reference() -> None:
+    """It would be excused from the limit that the reference's time sets."""
+    simulated = Excusing(TWO)
+    notes = case_timing.finished(simulated.team, timed(simulated, 40), "card").notes
+    assert [note.code for note in notes] == ["compiled_while_measuring"]
 
 
 @pytest.mark.parametrize(("call_us", "rounds"), [(100.0, 100), (10_000.0, 100), (15_000.0, 60), (40_000.0, 40)])
