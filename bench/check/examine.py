@@ -217,15 +217,20 @@ def prepared(
     originals: Inputs | None = None,
 ) -> ReadyCall:
     """A call on copies of `originals`, or of inputs that are drawn now. `which`: of the two patterns for outputs.
-    `share`: inputs of one shape and dtype are one tensor."""
+    `share`: inputs of one shape and dtype are one tensor, but for whole numbers beside real ones, which may be indices
+    into another."""
     judge, bound, case = subject.judge, subject.bound, draw.case
     if originals is None:
         originals = operands.inputs(judge, case, draw)
     if share and not judge.in_place:
         alike: dict[object, torch.Tensor] = {}  # each tensor replaced by the first of its shape, strides and dtype
-        originals = operands.changed(
-            originals, lambda one: alike.setdefault((tuple(one.shape), one.stride(), one.dtype), one)
-        )
+
+        def first_alike(one: torch.Tensor) -> torch.Tensor:
+            if not one.is_floating_point() and one.dtype != draw.dtype:  # such as two lists of indices
+                return one
+            return alike.setdefault((tuple(one.shape), one.stride(), one.dtype), one)
+
+        originals = operands.changed(originals, first_alike)
         originals = operands.with_state(judge, case, originals)
     guards: list[tuple[str, Guarded, torch.Tensor]] = []
     names = iter([name for name, _ in operands.tensors(originals)])

@@ -127,6 +127,14 @@ LOGARITHM = kind(
     operator("log(Tensor x, Tensor(a!) out) -> ()", "out.copy_(torch.log(x.double()))"),
     more="distributions = ['normal', 'large']\n",
 )
+INDICES = kind(
+    "fp32",
+    "x=draw(case.M, case.N), rows=draw.integers(0, case.M, 8), columns=draw.integers(0, case.N, 8)",
+    "ops.at(x, rows, columns, out)",
+    "x[rows, columns]",
+    operator("at(Tensor x, Tensor rows, Tensor columns, Tensor(a!) out) -> ()", "out.copy_(x[rows, columns])"),
+    "Output(8)",
+)
 KINDS = {
     "two outputs": TWO_OUTPUTS,
     "int8 to int32": EXACT,
@@ -135,6 +143,7 @@ KINDS = {
     "returns new tensors": RETURNS,
     "strided and expanded inputs": STRIDED,
     "infinite where the oracle is": LOGARITHM,
+    "two lists of indices": INDICES,
 }
 
 
