@@ -167,7 +167,10 @@ def line(record: RunRecord, fuzz: Check | None, beside_wrong: bool = False) -> L
 def beside_wrong(record: RunRecord) -> tuple[Line, ...]:
     """What stands under a wrong result: which cards passed, or that the fuzz list alone would not have shown it."""
     if record.fuzz is not None and record.fuzz.status == "passed":
-        passed = counted(len(record.fuzz.results), "fuzz case")
+        results = record.fuzz.results
+        passed = counted(len(results), "fuzz case")
+        if alike := sum(not one.passed for one in results):
+            return ((Mark.SLIGHT, f" {len(results) - alike} of {passed} passed; the base fails {alike} alike"),)
         kind = only(one.kind for one in wrong_outputs(record).values())
         did = kind if kind in ("crashed", "hung") else "were wrong"
         return ((Mark.SLIGHT, f" only timed calls {did}: {passed} passed"),)

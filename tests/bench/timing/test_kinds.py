@@ -165,9 +165,10 @@ def test_packages_of_one_name_share_a_process_and_each_runs_its_own_code(bench: 
 
 def test_packages_that_register_the_same_operator_take_turns(bench: KindBench) -> None:
     """Torch would answer both with one side's operator, without a word."""
-    done = bench.run(sides_of_packages(bench, "ours", ("ours::a", "ours::b"), ("ours::b", "ours::c")))
+    both = tuple(f"ours::{name}" for name in "bcdef")
+    done = bench.run(sides_of_packages(bench, "ours", ("ours::a", *both), (*both, "ours::g")))
     assert roles(done) == ["alternating"]
-    assert "both register the operator ours::b)" in codes(done)["alternating"]
+    assert "both register the operator ours::b, ours::c, ours::d and 2 more)" in codes(done)["alternating"]
     assert "precision is lower" in codes(done)["alternating"]
     samples = done.processes[0].timings[0].samples_us
     assert {side: len(times) for side, times in samples.items()} == {"base": 30, "head": 30, "reference": 8}

@@ -92,6 +92,14 @@ def test_a_failure_says_what_is_wrong_what_it_shares_and_what_the_base_does(
     assert all(words in text for words in says), text
 
 
+def test_cases_that_the_base_fails_too_have_not_passed_beside_wrong_timed_calls() -> None:
+    excused = beside(3, "wrong", BaseTrial(kind="wrong", error_ratio=9.0))
+    record = EXAMPLES["wrong_timed_output"]().record.model_copy(update={"checks": excused.checks})
+    assert [plain_line(one) for one in correctness.beside_wrong(record)] == [
+        "⚠ 3 of 6 fuzz cases passed; the base fails 3 alike"
+    ]
+
+
 RACE = CheckFinding(
     text="Race reported at a write", kernel="k<1>", file="csrc/k.cu", line=12, tool="racecheck", times=3, on_base=False
 )
