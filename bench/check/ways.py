@@ -85,8 +85,8 @@ def plain(subject: Subject, trial: Trial) -> TrialOutcome:
 
 
 def _gaps(tensor: torch.Tensor) -> MemoryLayout | None:
-    if tensor.ndim < 2:
-        return MemoryLayout((2,)) if tensor.ndim else None
+    if tensor.ndim < 2:  # a list of indices, such as the ends of sequences, is read as it is made
+        return MemoryLayout((2,)) if tensor.ndim and tensor.is_floating_point() else None
     return MemoryLayout(torch.empty([*tensor.shape[:-1], tensor.shape[-1] + GAP], device="meta").stride())
 
 
@@ -110,8 +110,8 @@ def layout(subject: Subject, trial: Trial) -> TrialOutcome:
     draw = drawn(subject, trial)
     refused: list[str] = []
     comparisons: list[Comparison] = []
-    for name, shape in _tensors(examine.prepared(subject, draw)).items():
-        if place(torch.empty(shape, device="meta")) is None:
+    for name, one in _tensors(examine.prepared(subject, draw)).items():
+        if place(one) is None:
             continue
 
         def only_this(other: str, tensor: torch.Tensor, name: str = name) -> MemoryLayout | None:
@@ -138,11 +138,11 @@ def layout(subject: Subject, trial: Trial) -> TrialOutcome:
     return outcome(None, *comparisons, note=note).model_copy(update={"refused": not comparisons})
 
 
-def _tensors(ready: ReadyCall) -> dict[str, tuple[int, ...]]:
-    """The shapes of the inputs that are tensors, and of the outputs that a call is handed."""
-    handed = () if ready.subject.bound.returns(tuple(ready.shapes)) else ready.outputs
-    inputs = {name: tuple(original.shape) for name, _, original in ready.inputs}
-    return inputs | {name: ready.shapes[name][0] for name in handed}
+def _tensors(ready: ReadyCall) -> dict[str, torch.Tensor]:
+    """The inputs that are tensors, and the outputs that a call is handed, without their memory."""
+    handed = {} if ready.subject.bound.returns(tuple(ready.shapes)) else ready.outputs
+    tensors = {name: original for name, _, original in ready.inputs} | {name: handed[name].tensor for name in handed}
+    return {name: tensor.to("meta") for name, tensor in tensors.items()}
 
 
 def _judged(said: str, compared: Comparison, right: Tensors, ask: str = "") -> TrialOutcome:

@@ -132,7 +132,11 @@ INDICES = kind(
     "x=draw(case.M, case.N), rows=draw.integers(0, case.M, 8), columns=draw.integers(0, case.N, 8)",
     "ops.at(x, rows, columns, out)",
     "x[rows, columns]",
-    operator("at(Tensor x, Tensor rows, Tensor columns, Tensor(a!) out) -> ()", "out.copy_(x[rows, columns])"),
+    operator(
+        "at(Tensor x, Tensor rows, Tensor columns, Tensor(a!) out) -> ()",
+        "rows, columns = (one.as_strided((8,), (1,)) for one in (rows, columns))",
+        "out.copy_(x[rows % x.shape[0], columns % x.shape[1]])",
+    ),
     "Output(8)",
 )
 KINDS = {
