@@ -35,19 +35,31 @@ def headline(record: RunRecord, where: Line = ()) -> Line:
         every = [
             one for check in correctness.checks(record, "fuzz") if check.card in wrong_cards for one in check.results
         ]
-        of, common = "", None
+        of = common = ""
         if len(wrong_cards) == 1:  # what its failing cases share, and none that passed
             of = f" of {named[failed[0][0]]}" if named.get(failed[0][0]) else ""
-            common = shared(
-                [one.axes for one in every if one.fails], [one.axes for one in every if one.passed and not one.kind]
-            )
+            common = _common([one for _, one in failed], [one for one in every if one.passed and not one.kind])
         said = f"{_did(result.kind for _, result in failed)} {len(failed)} of {counted(len(every), 'fuzz case')}{of}"
-        return (said, *where, f", all with {common}" if common else "")
+        return (said, *where, common)
     if wrong := wrong_outputs(record):
         names = formatting.names(record.cases, record.cards)
         which = names[next(iter(wrong))] if len(wrong) == 1 else counted(len(wrong), "case")
         return (f"{_did(one.kind for one in wrong.values())} timed calls of ", which, *where)
     return ("Wrong result", *where, ": the fuzz run failed")
+
+
+def _common(failed: Sequence[FuzzResult], passed: Sequence[FuzzResult]) -> str:
+    """What failing cases share, and no passed one: all of them, else those that are called in no other way."""
+    plain = [one for one in failed if not _in_another_way(one)]
+    for some, words in ((failed, "all"), (plain, f"{len(plain)} of them")):
+        if common := shared([one.axes for one in some], [one.axes for one in passed]):
+            return f", {words} with {common}"
+    return ""
+
+
+def _in_another_way(result: FuzzResult) -> bool:
+    """Such as with inputs that have gaps between their rows."""
+    return result.axes.get("way", "plain") != "plain"
 
 
 def _did(kinds: Iterable[FaultKind | None]) -> str:
@@ -67,12 +79,13 @@ def titles(record: RunRecord) -> dict[str, str]:
 
 
 def _smallest(failed: Sequence[tuple[str, FuzzResult]]) -> tuple[str, FuzzResult] | None:
-    """The failure that has the smallest case, or was made the smallest; None where no fuzz case failed."""
+    """The failure that has the smallest case, or was made the smallest; None where no fuzz case failed. What fails in
+    a plain call comes first: everybody calls it so."""
 
-    def size(one: tuple[str, FuzzResult]) -> float:
+    def size(one: tuple[str, FuzzResult]) -> tuple[bool, float]:
         axes = one[1].smallest_axes or one[1].axes
         sizes = [value for value in axes.values() if not isinstance(value, bool | str)]
-        return math.prod(sizes) if sizes else math.inf
+        return _in_another_way(one[1]), math.prod(sizes) if sizes else math.inf
 
     return min(failed, key=size, default=None)
 

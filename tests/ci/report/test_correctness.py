@@ -92,6 +92,22 @@ def test_a_failure_says_what_is_wrong_what_it_shares_and_what_the_base_does(
     assert all(words in text for words in says), text
 
 
+def test_what_fails_in_a_plain_call_is_named_before_what_fails_in_another_way() -> None:
+    """Though it is larger; and what those share is said, of how many."""
+    made = beside(3, "wrong", BaseTrial(), message="Error.")
+    (check,) = made.checks
+    gaps = FuzzResult(
+        id="n2_way-gaps", seed=1, axes={"N": 2, "way": "gaps"}, passed=False, kind="wrong", message="Gaps."
+    )
+    larger = tuple(
+        one.model_copy(update={"axes": {"N": one.axes["N"] + 8}}) if one.fails else one for one in check.results
+    )
+    record = made.model_copy(update={"checks": (check.model_copy(update={"results": (gaps, *larger)}),)})
+    text = comment(reported(record, Policy()).report)
+    assert "Blocks: wrong result in 4 of 7 fuzz cases, 3 of them with odd N" in text
+    assert "Smallest: N=9: error." in text
+
+
 def test_cases_that_the_base_fails_too_have_not_passed_beside_wrong_timed_calls() -> None:
     excused = beside(3, "wrong", BaseTrial(kind="wrong", error_ratio=9.0))
     record = EXAMPLES["wrong_timed_output"]().record.model_copy(update={"checks": excused.checks})
