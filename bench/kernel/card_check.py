@@ -253,7 +253,7 @@ def _try_parts(kernel: Kernel, case: CaseAxes, given: Inputs, right: Tensors, pa
     for name in right:
         whole = parts.take(name, right[name], ends)
         if whole.shape != alone[name].shape or not torch.allclose(whole.double(), alone[name].double(), equal_nan=True):
-            raise KernelgateError(f"a part of {name} that is computed alone is not that part of the whole")
+            raise KernelgateError(f"a part of {name} computed alone differs from that part of the whole")
 
 
 def _try_call(trial: CardTrial, kernel: Kernel, case: CaseAxes, tried: tuple[Inputs, Shapes, Tensors]) -> str:

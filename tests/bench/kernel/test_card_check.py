@@ -89,7 +89,7 @@ BROKEN = {
     ),
     "an oracle that raises": ((LAST, "return x + bias.nothing"), "oracle", "AttributeError: 'Tensor'"),
     "an axis that is not independent": ((LAST, "return x - x.mean(0, keepdim=True) + bias"), "independent",
-                                        "a part of out that is computed alone is not that part of the whole"),
+                                        "a part of out computed alone differs from that part of the whole"),
     "axes of different lengths": (("x=0, out=0", "x=0, out=1"), "independent", "of different lengths (x: 4, out: 8)"),
     "an independent part of nothing": (("x=0, out=0", "z=0"), "independent", "names z; there are x, bias, out"),
     "no case that is fuzzed": (
