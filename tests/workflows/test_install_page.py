@@ -105,7 +105,7 @@ def walk(folder: Path, repository: str, page: str = PAGE) -> CommandDone:
     program(folder / "bin/gh", f'exec {sys.executable} {Path(gh.__file__)} "$@"')
     # What `make env` makes, in a folder that is not this one.
     verb = Path(sys.executable).with_name("kernelgate")
-    program(folder / "bin/make", f'test "$1 $3" = "-C env" && mkdir -p "$2/.venv/bin" && ln -s {verb} "$2/.venv/bin/"')
+    program(folder / "bin/make", f'test "$*" = env && mkdir -p .venv/bin && ln -s {verb} .venv/bin/')
     blocks = [
         block for heading, each in commands(page).items() if repository == OWN or heading != OWN_ALONE for block in each
     ]
