@@ -200,15 +200,9 @@ def worst() -> str:
         ("fuzzing", lambda: "{cpu} cases on a CPU, up to {cuda} on a GPU".format_map(fuzz_trials.COVERED)),
         ("runner", lambda: f"stop it after {RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f} idle minutes"),
         ("runner", lambda: f"-mmin +{RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f}"),
-        (
-            "statistics",
-            lambda: "is more than {:g}%, three if it is more than {:g}%".format(*inference.LOTTERY_PCT),
-        ),
-        (
-            "statistics",
-            lambda: f"takes {RULES.gates.regression_pct / RULES.gates.mean_regression_pct:g} cases",
-        ),
-        ("statistics", lambda: f"in {2 * 0.25**2:.1%} of runs of two processes, but in {2 * 0.25**4:.1%} of four"),
+        ("statistics", lambda: "is more than {:g}%, three if it is more than {:g}%".format(*inference.LOTTERY_PCT)),
+        ("statistics", lambda: f"takes {RULES.gates.regression_pct / RULES.gates.mean_regression_pct:g} cases"),
+        ("statistics", lambda: f"in {2 * 0.25**2:.1%} of runs of two processes, but in {2 * 0.25**4:.1%} of runs"),
         ("statistics", lambda: f"where 3% of 800 calls are wrong, {0.75**24:.1%}; where 1% are, {0.75**8:.0%}"),
     ],
 )
@@ -290,7 +284,7 @@ any size up to {ci.judge.prior.LARGEST_PCT}%
 `certainty.alpha` ({RULES.certainty.alpha};
 {RULES.certainty.alpha*100}% of pull requests with identical code get a false alarm
 of {ci.judge.prior.HISTORY_TO_DIRECT_DF} degrees of freedom
-slower than `regression_pct` ({RULES.gates.regression_pct}%)
+more than `regression_pct` ({RULES.gates.regression_pct}%) slower
 Cliff's delta of single samples ≥ {ci.judge.verdict.CLIFFS_DELTA}
 at least `to_block` ({RULES.processes.to_block}) processes
 `improvement_pct` ({RULES.gates.improvement_pct}%)
@@ -298,7 +292,7 @@ at least `to_block` ({RULES.processes.to_block}) processes
 `mean_regression_pct` ({RULES.gates.mean_regression_pct}%)
 `mean_improvement_pct` ({RULES.gates.mean_improvement_pct}%)
 left out above {ci.judge.dependence.CARRY_OVER_PCT}%
-SM clock {ci.judge.dependence.SIDE_CLOCK_PCT}% off
+SM clock is {ci.judge.dependence.SIDE_CLOCK_PCT}% off
 SM clocks more than {ci.judge.validity.CLOCK_CHANGE_PCT}% apart
 above {ci.judge.validity.WARN_TEMPERATURE_C} °C; CV above {ci.judge.validity.WARN_CV_PCT}%
 fewer than {ci.judge.validity.DISTINCT_VALUES} distinct values
