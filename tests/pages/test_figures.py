@@ -263,7 +263,6 @@ REASON is one line of at most {ci.github.command.MAX_REASON} characters""",
     "fuzzing": """\
 up to {bench.check.ways.REPEATS} calls on the same inputs
 `.ci/kernelgate.toml` ({RULES.fuzz.gpu_limit_s} s)
-not answered for {bench.check.trials.NAMED_S} s is named
 Crashes and hangs may take {bench.check.fuzz.LOST_S} s in all
 or a card has failed {bench.check.fuzz.MAX_FAILURES} times
 limits the calls of each card. Default: {RULES.sanitizer.seconds}.""",
