@@ -261,7 +261,7 @@ fuzzing also allows {bench.kernel.compare.ROUNDING} times the error
 takes {ci.judge.reference.MEMORY_INCREASE_PCT}% more than the base
 REASON is one line of at most {ci.github.command.MAX_REASON} characters""",
     "fuzzing": """\
-up to {bench.check.ways.REPEATS} calls on the same inputs
+called up to {bench.check.ways.REPEATS} times on the same inputs
 `.ci/kernelgate.toml` ({RULES.fuzz.gpu_limit_s} s)
 Crashes and hangs may take {bench.check.fuzz.LOST_S} s in all
 or a card has failed {bench.check.fuzz.MAX_FAILURES} times
