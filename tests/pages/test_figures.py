@@ -244,6 +244,7 @@ A unit at {ci.explain.bottleneck.SATURATED_PCT}% of its peak is the limit
 | below {RULES.gates.reference_min} | stop and profile |
 | below {ci.explain.next_step.PROFILE_BELOW} | profile, remove
 | below {ci.explain.next_step.TUNE_BELOW} | full profile
+{RULES.agents.gpu_seconds} by default, at most {ci.lab.agents_server.SESSION_GPU_SECONDS} of them in one session
 | from {ci.explain.next_step.NEXT_BOTTLENECK_FROM} | profile again""",
     "loop": """\
 {ci.lab.state.CHANGE_MINUTES} more are for changes and 20 for measuring again, {ci.lab.state.OPTIMISE_MINUTES} in all
@@ -255,6 +256,7 @@ ends at {ci.bisect.posterior.CHANCE*100}% for one commit
 the ends differ by less than {ci.bisect.rounds.SMALLEST_PCT}%, or after {ci.bisect.rounds.ROUNDS} rounds
 run {ci.bisect.first_failing.FUZZ_RUNS} times at BAD""",
     "cards": """\
+one for each of up to {ci.commands.init.MOST_CARDS} kernels
 fuzzing also allows {bench.kernel.compare.ROUNDING} times the error
 | {bench.kernel.card.FUZZED} draws |""",
     "comment": """\
