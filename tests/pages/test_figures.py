@@ -16,7 +16,6 @@ from scipy import stats
 
 from benchmarks import proof
 from kernelgate.bench import record
-from kernelgate.bench.core import hardware
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.ci.bisect.first_failing import enough
@@ -34,31 +33,6 @@ RULES = policy.load(ROOT / policy.POLICY_FILE)
 
 def page(name: str) -> str:
     return " ".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8").split())
-
-
-def changes(name: str) -> list[float]:
-    """Of each case of a kept comparison, in percent."""
-    return sorted(abs(one.change_pct or 0.0) for one in judge(record.read(DATA / f"{name}.json"), RULES).cases)
-
-
-def test_the_lessons_are_of_records_and_sessions() -> None:
-    text = page("performance")
-    for name, said in (
-        ("wgmma", "made the kernel {:.0f} to {:.0f}% faster"),
-        ("exact_maxima", "Exact maxima cost {:.0f} to {:.0f}%"),
-    ):
-        low, *_, high = changes(f"comparisons/{name}")
-        assert said.format(low, high) in text
-    for session, what, said in (
-        ("attention-two-consumers", "four consumers", "{:.1f}% faster than two"),
-        ("attention-wgmma-tuned", "128 queries a block", "the kernel is {:.1f}% slower"),
-        ("attention-wgmma-tuned", "a block for each tile", "with a block for each tile, {:.1f}%"),
-        ("attention-mma-tuned", "DefaultTile, 3 blocks", "made the mma.sync path {:.1f}% slower"),
-    ):
-        [tried] = (one for one in tries(folder.read(ROOT / folder.FOLDER / session).events) if one.what == what)
-        assert said.format(float(tried.said.split("%")[0])) in text
-    exponentials, h200 = 32 * 8 * 512 * 512, hardware.gpu("h200")
-    assert f"take {exponentials / (16 * h200.sm_count * 1980):.1f} µs each" in text, "16 a clock at 1,980 MHz"
 
 
 def test_the_int8_product_is_as_slow_as_the_page_says() -> None:
