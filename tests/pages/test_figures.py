@@ -112,16 +112,6 @@ def latent() -> str:
     return f"no result differed by a bit in {min(one['calls'] for one in kept) // 10_000 * 10_000:,} or more calls"
 
 
-def truncated() -> str:
-    kept = json.loads((ROOT / "benchmarks/results/fuzzing_cpu.json").read_text(encoding="utf-8"))["results"]
-    said = {one["bug"]: look["message"] for one in kept for look in one["looks"] if look["detector"] == "accuracy"}
-    times = [
-        said[f"{bug}"].split("ulp (")[1].split("×")[0]
-        for bug in ("attention/cpu/output-truncated", "rmsnorm/cpu/rounded-twice")
-    ]
-    return "mean error {} times as large; rounding RMSNorm's twice, {} times".format(*times)
-
-
 def searched() -> str:
     rows = (DATA / "bisect" / "README.md").read_text(encoding="utf-8").splitlines()
     seconds = [int(row.rstrip("| ").rsplit(" ", 1)[1]) for row in rows if row.startswith("| `")]
@@ -166,7 +156,6 @@ def worst() -> str:
         ("proof", lambda: fleet(r" (\d+) s \| \d+% \|", "[{:.0f} to {:.0f} s]")),
         ("proof", lambda: fleet(r"% \| ([\d.]+) \|", "{:.2f} to {:.2f} USD a pull request")),
         ("fuzzing", latent),
-        ("statistics", truncated),
         ("bisect", searched),
         ("proof", found),
         ("statistics", worst),
