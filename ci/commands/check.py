@@ -83,7 +83,7 @@ def fuzz(
     With a base, what it does alike is no failure, but for the shapes that the card times.
 
     Exit codes: 0 all passed, 1 a case failed or it does not compile, 2 skipped because there is no kernel, 3 could not
-    be run, or the card failed in all cases, 64 usage.
+    run, or the card itself failed in a case, so that this one is not judged, 64 usage.
     """
     if hours is None and corpus is not None:
         raise UsageError("--corpus goes with --hours")

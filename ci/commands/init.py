@@ -46,7 +46,7 @@ def init(names: tuple[str, ...], check: bool, tool: str) -> Answered:
     Finds TORCH_LIBRARY, RegisterOperators, PYBIND11_MODULE, exports of TVM-FFI, what launches a @triton.jit function,
     operators of tritonbench and KernelBot's task.yml. Sources are read and never run. Nothing that exists is
     overwritten. What the sources do not tell is marked OPEN in the card; `kernelgate cards` lists it until it is said.
-    Of many kernels, and where there are cards already, only the named ones get cards.
+    Of more than 12 kernels, and where there are cards already, only the named ones get cards.
 
     Exit codes: 0 done, or with --check all is up to date, 1 with --check something is not, 2 no kernel found, 64 usage.
     """

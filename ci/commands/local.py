@@ -102,12 +102,12 @@ class PrAnswer:
 def pr(base: str | None, from_cards: Path | None, out: Path, preset: str, details: bool) -> Answered:
     """Do locally what a pull request gets: build, fuzz, time base against head, judge, and show the comment.
 
-    The head is the working tree; where no kernel differs in it, the last commit that changed one is compared with its
-    parent. Runs on the GPU where there is one, else on the CPU. Leaves run.json, comment.md and page.html in the output
-    folder.
+    The head is the working tree; if no kernel differs in it, the last commit that changed one is compared with its
+    parent. Runs on the GPU if there is one, else on the CPU. Leaves run.json, comment.md and page.html in --out.
 
-    Exit codes: 0 nothing blocks, 1 the change blocks: it does not compile, is wrong, spills registers, or is slower
-    than the policy allows; 3 it could not be judged (why), 64 usage.
+    Exit codes: 0 nothing blocks, also if a pull request would be held, such as a likely slower one; 1 it blocks: it
+    does not compile, is wrong, is slower than the policy allows, or has another fault that the policy blocks, such as
+    a finding of compute-sanitizer, register spills or memory; 3 it could not be judged (why), 64 usage.
     """
     result = local.run(local.Compare(Path.cwd(), base, cards=from_cards), out, _rules(preset))
     return _answered(result, out, details, int(result.decision.blocks))

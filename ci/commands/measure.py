@@ -220,7 +220,7 @@ class ProfileAnswer(nsight.ProfilingResult):
 @options.in_python
 @options.two_sides
 @click.option(
-    "--case", "cases", envvar="KERNELGATE_PROFILE_CASE", multiple=True, help=f"{LISTED}; default: the target."
+    "--case", "cases", envvar="KERNELGATE_PROFILE_CASE", multiple=True, help=f"This case, {LISTED}; default: target."
 )
 @click.option(
     "--set", "which", envvar="KERNELGATE_PROFILE_SET", type=click.Choice(["quick", "full"]), default="quick",

@@ -106,9 +106,9 @@ def command_(rules: Policy) -> None:
 
 
 @step.command("accept")
-@click.option("--pull-request", required=True, type=click.IntRange(min=1), help="The comment's, …")
-@click.option("--head-sha", required=True, help="… the commit that was its head, …")
-@click.option("--base-sha", required=True, help="… and what that is compared with.")
+@click.option("--pull-request", required=True, type=click.IntRange(min=1), help="The comment's pull request.")
+@click.option("--head-sha", required=True, help="The commit that was its head at the time.")
+@click.option("--base-sha", required=True, help="The commit that the head is compared with.")
 @click.option("-o", "--output", required=True, type=OUTPUT_FOLDER, help="The folder to fill.")
 @click.option("--token", help="Whose check run says so, such as a GitHub App's; default: GITHUB_TOKEN.")
 @with_rules(trusted_rules.rules)

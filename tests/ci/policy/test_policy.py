@@ -25,7 +25,8 @@ def test_strict_blocks_at_one_percent_and_changes_nothing_else(tmp_path: Path, m
     assert strict.model_copy(update={"gates": own.gates}) == own
     monkeypatch.chdir(tmp_path)
     assert policy.load() == Policy()
-    assert policy.load(preset="strict").gates == strict.gates.model_copy(update={"above_memory_max": "ignore"})
+    gates = strict.gates.model_copy(update={"above_memory_max": "ignore"})
+    assert policy.load(preset="strict") == strict.model_copy(update={"gates": gates, "costs": Policy().costs})
 
 
 def test_a_preset_changes_single_keys() -> None:
