@@ -48,7 +48,7 @@ def test_the_quick_reference_has_every_verb_and_exit_code() -> None:
     assert set(re.findall(r"^- `kernelgate (\w+)`", table, re.MULTILINE)) == set(docs_code.top_level())
     codes = {exit_codes.STOP, PreemptedError.exit_code, exit_codes.UNEXPECTED, exit_codes.INPUT_OUTPUT}
     assert {str(code) for code in codes | {exit_codes.CLOSED_PIPE}} <= set(
-        re.findall(r"^\| (\d+) \|", table, re.MULTILINE)
+        re.findall(r"^- (\d+): ", table, re.MULTILINE)
     )
 
 
