@@ -44,9 +44,9 @@ def init(names: tuple[str, ...], check: bool, tool: str) -> Answered:
     """Find the kernels of this repository, and write a card for each, the workflows and a policy.
 
     Finds TORCH_LIBRARY, RegisterOperators, PYBIND11_MODULE, exports of TVM-FFI, what launches a @triton.jit function,
-    operators of tritonbench and KernelBot's task.yml. Sources are read and never run. Nothing that exists is
-    overwritten. What the sources do not tell is marked OPEN in the card; `kernelgate cards` lists it until it is said.
-    Of more than 12 kernels, and where there are cards already, only the named ones get cards.
+    operators of tritonbench and KernelBot's task.yml. Runs no source and overwrites no file. What the sources do not
+    tell is marked OPEN in the card. Of more than 12 kernels, and if there are cards already, only the named ones get
+    cards.
 
     Exit codes: 0 done, or with --check all is up to date, 1 with --check something is not, 2 no kernel found, 64 usage.
     """
