@@ -45,8 +45,7 @@ def init(names: tuple[str, ...], check: bool, tool: str) -> Answered:
 
     Finds TORCH_LIBRARY, RegisterOperators, PYBIND11_MODULE, exports of TVM-FFI, what launches a @triton.jit function,
     operators of tritonbench and KernelBot's task.yml. Runs no source and overwrites no file. What the sources do not
-    tell is marked OPEN in the card. Of more than 12 kernels, and if there are cards already, only the named ones get
-    cards.
+    tell is marked OPEN in the card. Of more than 12 kernels, or if there are cards already, only named ones get a card.
 
     Exit codes: 0 done, or with --check all is up to date, 1 with --check something is not, 2 no kernel found, 64 usage.
     """
