@@ -170,7 +170,7 @@ def unchanged(years: int) -> dict[str, str]:
     told = share(everywhere(_told, labels, "years"))
     hits = sum(everywhere(_confirmed_of, range(COMPARISONS // CHUNK), "comparisons"))
     return {
-        "a year without a change: something is told": told,
+        "a year without a change: something is reported": told,
         "a comparison of the same code confirms a change": _share(hits, COMPARISONS),
     }
 

@@ -109,7 +109,7 @@ def table(kept: Mapping[str, Shares]) -> str:
         ]
 
     body = [*rows("changed", "", 1), *rows("identical", "same code, ", 2)]
-    return markdown(["direction after so many processes", *map(str, LOOKS)], body)
+    return markdown(["direction certain after … processes", *map(str, LOOKS)], body)
 
 
 @click.command()

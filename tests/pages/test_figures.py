@@ -240,6 +240,7 @@ From {ci.history.changes.SUSPECT*100}% on
 if its p is at most {ci.history.nights.CONFIRM_P} (`CONFIRM_P`)
 excludes a change of {ci.history.levels.SMALLEST_PCT}%""",
     "runner": "differs by more than {ci.history.canary.APART_PCT}% from the others' median",
+    "security": "resolution ({ci.judge.witness.TOLERANCE_PCT}%; {ci.judge.witness.CPU_TOLERANCE_PCT}% on a CPU)",
     "statistics": """\
 with probability {ci.judge.prior.QUIET_SHARE} it is near {ci.judge.prior.CHANGE_PCT}%
 any size up to {ci.judge.prior.LARGEST_PCT}%
