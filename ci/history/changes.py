@@ -83,8 +83,20 @@ def _steps(nights: Sequence[Night], known: Levels) -> list[Change]:
     chances = np.maximum(0.0, known.chances - np.median(known.chances))
     likely = np.flatnonzero(chances >= LIKELY)
     runs = np.split(likely, np.flatnonzero(np.diff(likely) > 1) + 1)
-    made = (_step(nights, known, int(run[0]), chances[run]) for run in runs if len(run))
+    parts = (part for run in runs if len(run) for part in _turns(run, known.means))
+    made = (_step(nights, known, int(part[0]), chances[part]) for part in parts)
     return [one for one in made if one is not None]
+
+
+def _turns(run: Array, means: Array) -> list[Array]:
+    """These gaps, cut where the level turns for more than a night: a step and a drift back are no single change."""
+    inside = means[run[0] : run[-1] + 2]
+    for along in (inside, -inside):
+        lasting = np.minimum(along[:-1], along[1:])
+        at = int(lasting.argmax())
+        if lasting[at] - max(along[0], along[-1]) >= math.log1p(SMALLEST_PCT / 100):
+            return [*_turns(run[:at], means), *_turns(run[at:], means)]
+    return [run]
 
 
 def _step(nights: Sequence[Night], known: Levels, first: int, chances: Array) -> Change | None:

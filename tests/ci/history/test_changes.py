@@ -60,6 +60,15 @@ def test_a_first_night_that_is_far_off_is_no_drift_and_hides_no_step() -> None:
     assert (found.kind, found.place) == ("step", series(values)[90].place)
 
 
+def test_a_step_that_is_taken_back_after_four_nights_is_two() -> None:
+    """Of which the nights do not show exactly where they are, so that no night between them is certain."""
+    values = noise(120, 0.2)
+    values[60:64] += 0.009
+    found = changes.of_series(series(values))
+    assert [one.change_pct for one in found] == [pytest.approx(0.9, abs=0.3), pytest.approx(-0.9, abs=0.3)]
+    assert [one.previous_place < at <= one.place for one, at in zip(found, (60, 64), strict=True)] == [True, True]
+
+
 def test_the_same_commit_on_both_sides_is_not_the_code() -> None:
     nights = [replace(one, commit="0123456", place=7) for one in series(stepped(80, 60, 1.0, 0.03))]
     [found] = changes.of_series(nights)
