@@ -252,13 +252,15 @@ def _slowest(looks: Looks, told: Sequence[Change], shapes: Sequence[Array]) -> t
 def _ramp(looks: Looks, others: Sequence[Array], low: int, high: int) -> Ramp | None:
     """The ramp from night `low` on, over at least DRIFT_NIGHTS, that fits best beside the others; None where there are
     fewer before night `high`."""
-    if high - low <= DRIFT_NIGHTS:
-        return None
+    places = np.array([one.place for one in looks.nights])
     gap = max(1, (high - low) // KNOTS)
     firsts = lasts = [*range(low, high - 1, gap), high - 1]
     while True:
-        ends = np.array([(a, b) for a in firsts for b in lasts if b - a >= DRIFT_NIGHTS])
-        shapes = _shapes(ends, len(looks.nights))
+        long = [(a, b) for a in firsts for b in lasts if b - a >= DRIFT_NIGHTS and places[a] < places[b]]
+        if not long:
+            return None
+        ends = np.array(long)
+        shapes = _shapes(ends, places)
         best, size, error, misfit = looks.best(shapes, others)
         at = best % len(ends)
         if gap == 1:
@@ -267,7 +269,9 @@ def _ramp(looks: Looks, others: Sequence[Array], low: int, high: int) -> Ramp | 
         firsts, lasts = ([int(end) + off for off in near if low <= end + off < high] for end in ends[at])
 
 
-def _shapes(ends: Array, nights: int) -> Array:
-    """Of drifts from one of these nights to another: even ones, then those that begin or end slowly, or do both."""
-    even = np.clip((np.arange(nights) - ends[:, :1]) / (ends[:, 1:] - ends[:, :1]), 0.0, 1.0)
-    return np.concatenate([even, even**2, 1 - (1 - even) ** 2, even**2 * (3 - 2 * even)])
+def _shapes(ends: Array, places: Array) -> Array:
+    """Of drifts from one of these nights to another: even ones by commits, since nights may have none or many, then
+    those that begin or end slowly, or do both."""
+    firsts, lasts = places[ends[:, :1]], places[ends[:, 1:]]
+    even = np.clip((places - firsts) / (lasts - firsts), 0.0, 1.0)
+    return np.concatenate([even, even**2, 1 - (1 - even) ** 2, even**4, 1 - (1 - even) ** 4, even**2 * (3 - 2 * even)])

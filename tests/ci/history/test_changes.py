@@ -87,6 +87,19 @@ def test_drift_is_one_change_and_no_staircase(splits: list[int]) -> None:
     assert found.change_pct == pytest.approx(1.5, abs=0.25)
 
 
+def test_a_drift_that_wears_off_is_one_change() -> None:
+    values = noise(300, 0.05) + 0.025 * (1 - np.exp(-np.clip(np.arange(300) - 80, 0, None) / 20))
+    [found] = changes.of_series(series(values))
+    assert (found.kind, found.change_pct) == ("drift", pytest.approx(2.5, abs=0.15))
+
+
+def test_a_drift_goes_on_by_commits_also_over_nights_that_were_not_measured() -> None:
+    nights = [replace(one, place=one.place + 60 * (at >= 90)) for at, one in enumerate(series(noise(200, 0.05)))]
+    nights = [replace(one, log_ratio=one.log_ratio + max(0, one.place - 60) * 0.02 / 140) for one in nights]
+    [found] = changes.of_series(nights)
+    assert (found.kind, found.change_pct) == ("drift", pytest.approx(2.0 * 199 / 140, abs=0.15))
+
+
 def test_a_step_on_a_drift_is_told_apart_from_it() -> None:
     found = changes.of_series(series(stepped(300, 150, 2.0) + np.linspace(0, math.log1p(0.015), 300)))
     assert [one.kind for one in found] == ["drift", "step", "drift"]
