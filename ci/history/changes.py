@@ -22,13 +22,11 @@ from scipy import linalg, special
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.history import levels
 from kernelgate.ci.history.facts import Change
-from kernelgate.ci.history.levels import SMALLEST_PCT, Levels
+from kernelgate.ci.history.levels import SMALLEST_PCT, SURELY, Levels
 from kernelgate.ci.judge.stats import NORMAL_95, Array
 
 LIKELY = 0.001
 """A gap between nights belongs to a change if it holds it with at least this probability."""
-SURELY = 0.5
-"""A night counts as bad from this probability on."""
 KNOTS = 32
 """Nights at which a ramp is tried to begin or to end."""
 NUMBERS: Final = {"step": 3, "drift": 5}
@@ -199,12 +197,9 @@ class Ramp:
 
 
 def _good(parts: Mapping[str, Sequence[Night]], known: Mapping[str, Levels]) -> Looks:
-    """Without bad nights, and without one that is alone on its level, such as a first one that is far off."""
     nights = []
     for key, part in parts.items():
-        gaps = np.concatenate([[1.0], known[key].chances, [1.0]])
-        off = known[key].bad + np.minimum(gaps[:-1], gaps[1:])
-        kept = (night for night, one in zip(part, off, strict=True) if one < SURELY)
+        kept = (night for night, odd in zip(part, known[key].odd, strict=True) if not odd)
         nights += [replace(night, error=math.hypot(night.error, known[key].alone)) for night in kept]
     nights.sort(key=lambda one: one.place)
     levels = [[one.environment == key for one in nights] for key in parts]

@@ -52,6 +52,8 @@ NIGHT_FACTOR: Final = 2.0
 """By which factor that may be wrong."""
 BAD_NIGHTS: Final = 0.03
 """So often a night shows something else than the code, such as a neighbour on the machine."""
+SURELY: Final = 0.5
+"""A night counts as bad from this probability on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,18 @@ class Levels:
     """… and what it is worth where nights count as independent: more, if each is like the one before."""
     bad: Array
     """Of each night: that it is a bad one."""
+
+    @property
+    def odd(self) -> Array:
+        """Of each night: whether it is a bad one, or alone on its level, such as a first one that is far off. The last
+        one may begin a level."""
+        gaps = np.concatenate([[1.0], self.chances, [0.0]])
+        return np.asarray(self.bad + np.minimum(gaps[:-1], gaps[1:]) >= SURELY)
+
+    @property
+    def lowest(self) -> int:
+        """The night on the lowest level, an odd one only where all are."""
+        return int(np.lexsort((self.means, self.odd))[0])
 
 
 def of_series(values: Array, errors: Array) -> Levels:

@@ -226,12 +226,18 @@ class SiteSeries:
 
         Levels are those of the detector (ci/history/levels.py), each environment's by itself: the lowest measurement
         would be the luckiest. A single measurement is off the level of its night by the spread between nights, too.
+        What a refuted change ended was a level of the machine, not of the code.
         """
         newest = self.newest
         if newest is None:
             return None
         pinned = newest.pinned is not None
         alike = [one for one in self.trusted if one.pinned is not None or not pinned]
+        ended = {one.commit: at for at, one in enumerate(alike[:-1], 1)}
+        ends = [ended.get(change.previous, 0) for change in self.changes]
+        for first, last, change in list(zip([0, *ends], ends, self.changes, strict=False))[::-1]:
+            if change.state == "refuted":
+                del alike[first:last]
         if not pinned:  # times compare in one environment alone
             alike = [one for one in alike if one.environment == newest.environment]
         if len(alike) < 2:
@@ -241,8 +247,8 @@ class SiteSeries:
             some = [one for one in alike if one.environment == place]
             errors = np.array([one.error(pinned) for one in some])
             found[place] = levels.of_series(np.array([one.level(pinned) for one in some]), errors)
-        where = min(found, key=lambda key: float(found[key].means.min()))
-        best = int(found[where].means.argmin())
+        where = min(found, key=lambda key: float(found[key].means[found[key].lowest]))
+        best = found[where].lowest
         own = NORMAL_95 * math.hypot(newest.error(pinned), found[newest.environment].spread)
         means: Means = "times" if not pinned else "pinned" if where == newest.environment else "moved"
         change = newest.level(pinned) - float(found[where].means[best])

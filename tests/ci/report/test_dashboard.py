@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kernelgate.ci.history.facts import Change
 from kernelgate.ci.report.dashboard import SitePoint, SiteSeries
 from tests.ci.report.dashboard_examples import comparison
 
@@ -58,14 +59,26 @@ def test_a_comparison_in_the_same_processes_is_worth_more_than_any_other() -> No
     assert found.mark(3.0) is None, "below what is of any concern"
 
 
-def test_one_lucky_night_is_not_the_best() -> None:
+@pytest.mark.parametrize("lucky", [0, 7])
+def test_one_lucky_night_is_not_the_best(lucky: int) -> None:
     nights = [point(str(at), 100.0) for at in range(20)]
-    nights[7] = point("lucky", 90.0)
+    nights[lucky] = point("lucky", 96.0)
     found = series(*nights).best
     assert found.change_pct == pytest.approx(0.0, abs=0.05)
     better = [point(str(at), 95.0) for at in range(5)]
     found = series(*better, *nights).best
     assert found.change_pct == pytest.approx(100 * (100 / 95 - 1), abs=0.05)
+
+
+def test_nights_before_a_change_that_the_code_did_not_make_are_not_the_best() -> None:
+    nights = [point(str(at), us) for at, us in enumerate([98.0] * 9 + [97.0] * 3 + [100.0] * 9)]
+    better, odd = (
+        Change("step", "8", 8, "9", 9, "", -1.0, (-1, -1)),
+        Change("step", "11", 11, "12", 12, "", 3.0, (3, 3)),
+    )
+    for state, lost_pct in (("confirmed", 100 * 3 / 97), ("refuted", 100 * 2 / 98)):
+        found = series(*nights, changes=(better, replace(odd, state=state))).best
+        assert found.change_pct == pytest.approx(lost_pct, abs=0.05)
 
 
 @pytest.mark.parametrize("gains_pct", [(), (3.0, -1.0)], ids=["unchanged", "faster, and slower again"])
