@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final, Literal
@@ -215,33 +215,57 @@ def _with_drift(looks: Looks, found: Sequence[Change]) -> list[Change]:
     for at, every in enumerate(tried):  # each where it fits best while the others stay
         shapes[at] = every[looks.best(every, [*shapes[:at], *shapes[at + 1 :]])[0]]
     while slow := _slowest(looks, told, shapes):
-        run, ramp = slow
-        told[run] = [_change("drift", looks.nights[ramp.first], looks.nights[ramp.last], (ramp.size, ramp.error))]
-        shapes[run] = [ramp.shape]
+        run, parts = slow
+        told[run], shapes[run] = [change for change, _ in parts], [shape for _, shape in parts]
     return told
 
 
-def _slowest(looks: Looks, told: Sequence[Change], shapes: Sequence[Array]) -> tuple[slice, Ramp] | None:
-    """The drift that explains the nights better than changes in one direction do, by most; None where none does, or
-    is large and certain enough."""
+def _slowest(
+    looks: Looks, told: Sequence[Change], shapes: Sequence[Array]
+) -> tuple[slice, list[tuple[Change, Array]]] | None:
+    """The drift that explains the nights better than changes in one direction do, by most, and which: the drift is cut
+    by a step on it. None where none does, or is large and certain enough."""
     free, places = math.log(max(1, len(looks.nights))), [one.place for one in looks.nights]
+    now = looks.best(np.array(shapes[:1]), shapes[1:])[-1] if told else 0.0
     most, found = 0.0, None
-    for first, last in combinations(range(len(told) + 1), 2):
-        run = told[first:last]
-        along = len({(one.state, one.change_pct > 0) for one in run}) == 1 and run[0].state == "suspected"
-        if not along or [one.kind for one in run] == ["drift"]:
-            continue
+    for first, last, on in _runs(told):
+        run = [told[at] for at in range(first, last) if at != on]
         low = bisect_left(places, told[first - 1].place) if first else 0
         high = bisect_right(places, told[last].previous_place) if last < len(told) else len(places)
-        others = [*shapes[:first], *shapes[last:]]
-        ramp = _ramp(looks, others, low, high)
+        ramp = _ramp(looks, [one for at, one in enumerate(shapes) if at == on or not first <= at < last], low, high)
         if ramp is None or abs(ramp.size) < math.log1p(DRIFT_PCT / 100):
             continue
-        stairs = looks.best(np.array([shapes[first]]), [*others, *shapes[first + 1 : last]])[-1]
-        gain = stairs - ramp.misfit + (sum(NUMBERS[one.kind] for one in run) - NUMBERS["drift"]) * free
+        gain = now - ramp.misfit + (sum(NUMBERS[one.kind] for one in run) - NUMBERS["drift"]) * free
         if gain > most and 2 * float(special.ndtr(-abs(ramp.size) / ramp.error)) < DRIFT_P:
-            most, found = gain, (slice(first, last), ramp)
+            steps = [] if on is None else [(told[on], shapes[on])]
+            most, found = gain, (slice(first, last), list(_parts(looks, ramp, steps)))
     return found
+
+
+def _runs(told: Sequence[Change]) -> Iterator[tuple[int, int, int | None]]:
+    """Neighbours in one direction, from one until another; also those beside the largest step between them."""
+    for first, last in combinations(range(len(told) + 1), 2):
+        inside = [at for at in range(first + 1, last - 1) if told[at].kind == "step"]
+        for on in (None, *sorted(inside, key=lambda at: -abs(told[at].change_pct))[:1]):
+            run = [told[at] for at in range(first, last) if at != on]
+            along = len({(one.state, one.change_pct > 0) for one in run}) == 1 and run[0].state == "suspected"
+            fewer = len(run) > (1 if on is None else 2) or any(one.kind == "step" for one in run)
+            if along and fewer:
+                yield first, last, on
+
+
+def _parts(looks: Looks, ramp: Ramp, steps: Sequence[tuple[Change, Array]]) -> Iterator[tuple[Change, Array]]:
+    """The ramp before the step, the step if there is one, and the ramp after it."""
+    places, low, high = [one.place for one in looks.nights], ramp.last, ramp.last
+    for step, _ in steps:
+        low, high = bisect_right(places, step.previous_place) - 1, bisect_left(places, step.place)
+    for first, last in ((ramp.first, min(low, ramp.last)), (max(high, ramp.first), ramp.last)):
+        share = ramp.shape[last] - ramp.shape[first]
+        if share > 0:
+            change = _change("drift", looks.nights[first], looks.nights[last], (share * ramp.size, share * ramp.error))
+            yield change, np.clip((ramp.shape - ramp.shape[first]) / share, 0.0, 1.0)
+        yield from steps
+        steps = ()
 
 
 def _ramp(looks: Looks, others: Sequence[Array], low: int, high: int) -> Ramp | None:

@@ -109,6 +109,14 @@ def test_a_step_on_a_drift_is_told_apart_from_it() -> None:
     assert all(one.change_pct == pytest.approx(0.75, abs=0.25) for one in (before, after))
 
 
+@pytest.mark.parametrize("pct", [2.0, -2.0])
+def test_what_little_of_a_drift_lies_beyond_a_step_is_no_step(pct: float) -> None:
+    nights = series(stepped(300, 150, pct, 0.04) + np.clip((np.arange(300) - 40) / 128, 0, 1) * math.log1p(0.018))
+    found = changes.of_series(nights)
+    assert [one.kind for one in found] == ["drift", "step", "drift"]
+    assert [one.change_pct for one in found] == pytest.approx([1.5, pct, 0.25], abs=0.15)
+
+
 def test_steps_are_changes_oldest_first_and_no_drift() -> None:
     """Five, up and down, of which some are known to a commit and others are not."""
     rng = np.random.default_rng(1)
