@@ -17,7 +17,7 @@ from itertools import combinations
 from typing import Final, Literal
 
 import numpy as np
-from scipy import linalg, special
+import scipy
 
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.history import levels
@@ -171,7 +171,7 @@ class Looks:
     def best(self, shapes: Array, others: Sequence[Array]) -> tuple[int, float, float, float]:
         """Of these shapes of a change the one that, beside the others, fits best: which, its size, the standard error
         of that, and the misfit."""
-        known = linalg.orth((self.roots * np.array([*self.levels, *others])).T)
+        known = scipy.linalg.orth((self.roots * np.array([*self.levels, *others])).T)
         seen = self.roots * np.array([one.log_ratio for one in self.nights])
         seen -= known @ (seen @ known)
         tried = self.roots * shapes
@@ -236,7 +236,7 @@ def _slowest(
         if ramp is None or abs(ramp.size) < math.log1p(DRIFT_PCT / 100):
             continue
         gain = now - ramp.misfit + (sum(NUMBERS[one.kind] for one in run) - NUMBERS["drift"]) * free
-        if gain > most and 2 * float(special.ndtr(-abs(ramp.size) / ramp.error)) < DRIFT_P:
+        if gain > most and 2 * float(scipy.special.ndtr(-abs(ramp.size) / ramp.error)) < DRIFT_P:
             steps = [] if on is None else [(told[on], shapes[on])]
             most, found = gain, (slice(first, last), list(_parts(looks, ramp, steps)))
     return found

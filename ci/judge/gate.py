@@ -29,7 +29,7 @@ from enum import StrEnum
 from typing import Final, Literal, Self
 
 import numpy as np
-from scipy import special
+import scipy
 
 from kernelgate.bench.core.documentation import page
 from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, timed_cases
@@ -479,4 +479,4 @@ def _scatters_more(timed: TimedCase) -> bool:
     sides = ([one.samples_us.get(side) for one in timed.processes] for side in ("base", "head"))
     base, head = ([float(np.median(np.log(times))) for times in side if times] for side in sides)
     ratio = float(np.var(head)) / max(float(np.var(base)), 1e-12)
-    return float(special.fdtrc(max(1, len(head) - 1), max(1, len(base) - 1), ratio)) < WIDER_P
+    return float(scipy.special.fdtrc(max(1, len(head) - 1), max(1, len(base) - 1), ratio)) < WIDER_P

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import prior, sentences, stats
@@ -254,7 +254,7 @@ def _errors(members: Sequence[Member], factors: Array) -> Array:
     columns = np.repeat(np.arange(len(members)), [len(pulls) for pulls, _, _ in blocks])
     pulls = np.concatenate([pulls for pulls, _, _ in blocks]) / len(members) * factors[:, columns]
     own, shared = (pulls**2).sum(axis=1), ((pulls @ inside) ** 2).sum(axis=1)
-    contrasts = linalg.block_diag(*(basis for _, _, basis in blocks))
+    contrasts = scipy.linalg.block_diag(*(basis for _, _, basis in blocks))
     if contrasts.shape[1] == 0:
         return np.asarray(np.sqrt(np.maximum(own, shared)))
     residuals = contrasts.T @ np.concatenate([values for _, values, _ in blocks])

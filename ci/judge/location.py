@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from scipy import fft
+import scipy
 
 from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.stats import Array, kolmogorov_smirnov_p
@@ -254,7 +254,7 @@ def inflations(series: Sequence[Array]) -> tuple[list[float], float]:
     if not moving:
         return independent
     # Squared cosine coefficients without the first, which is the mean; they average to 1.
-    squares = [fft.dct(values, norm="ortho")[1:] ** 2 for values in moving]
+    squares = [scipy.fft.dct(values, norm="ortho")[1:] ** 2 for values in moving]
     powers = [np.asarray(each / each.mean()) for each in squares]
     models = [_models(len(values), longest) for values in moving]
     count = sum(map(len, powers))
@@ -297,7 +297,7 @@ def _models(rounds: int, longest: int) -> _Models:
     # A straight line from 0 to a random end: half of the end is what it adds to the mean.
     line = np.linspace(0, 1, rounds)
     scatter = float(line.var())
-    ramp = fft.dct(line / math.sqrt(scatter), norm="ortho")[1:] ** 2, rounds / 4 / scatter
+    ramp = scipy.fft.dct(line / math.sqrt(scatter), norm="ortho")[1:] ** 2, rounds / 4 / scatter
     kinds = [*one_length, scale_free, ramp]
     mixed = [[1 - share + share * part for part in kind] for kind in kinds for share in MEMORY_SHARES]
     # No line is so straight that its other coefficients are nothing at all.

@@ -17,8 +17,8 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -69,11 +69,11 @@ class Pooled:
 
     def _tail(self, distance: float) -> float:
         """The probability of an error beyond `distance`, on one side."""
-        return float(self.weights @ special.stdtr(self.df, -distance / (self.error * self.factors)))
+        return float(self.weights @ scipy.special.stdtr(self.df, -distance / (self.error * self.factors)))
 
     def _upper(self, tail: float) -> float:
         """The error that is passed with probability `tail`; it lies between those of the smallest and largest scale."""
-        unit = -float(special.stdtrit(self.df, tail)) * self.error
+        unit = -float(scipy.special.stdtrit(self.df, tail)) * self.error
         low, high = unit * float(self.factors.min()), unit * float(self.factors.max())
         while high - low > 1e-13 * high:
             middle = (low + high) / 2
@@ -122,7 +122,7 @@ def median_of(values: Array) -> Pooled:
     """
     ordered, n = np.sort(values), len(values)
     outside = max(1, round((n + 1) / 2 - math.sqrt(n)))
-    level = 1 - 2 * float(special.bdtr(outside - 1, n, 0.5))
+    level = 1 - 2 * float(scipy.special.bdtr(outside - 1, n, 0.5))
     width = float(ordered[n - outside] - ordered[outside - 1])
     return Pooled(float(np.median(ordered)), width / (2 * normal_half_width(level)), n - 1)
 
@@ -149,17 +149,17 @@ def scatter_ratio(estimates: Array, variances: Array, prior: float) -> float:
 
 def scatter_p(ratio: float, df: int) -> float:
     """Probability of a scatter ratio this large where processes scatter as the prior says (Cochran 1954)."""
-    return float(special.chdtrc(df, ratio * df))
+    return float(scipy.special.chdtrc(df, ratio * df))
 
 
 def student_half_width(df: float) -> float:
     """Standard errors to either side of a mean that hold 95%, by Student's t."""
-    return float(special.stdtrit(df, (1 + INTERVAL_LEVEL) / 2))
+    return float(scipy.special.stdtrit(df, (1 + INTERVAL_LEVEL) / 2))
 
 
 def normal_half_width(level: float) -> float:
     """Standard errors in half a normal interval of this level."""
-    return float(special.ndtri((1 + level) / 2))
+    return float(scipy.special.ndtri((1 + level) / 2))
 
 
 # ---- families and looks ----------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def look_alpha(alpha: float, processes: int, minimum: int, limit: int, shape: fl
     looks = np.arange(minimum, max(minimum, limit) + 1) / max(minimum, limit)
 
     def levels(constant: float) -> Array:
-        return np.asarray(2 * special.ndtr(-constant * looks ** (shape - 0.5)))
+        return np.asarray(2 * scipy.special.ndtr(-constant * looks ** (shape - 0.5)))
 
     low, high = 0.0, 40.0
     for _ in range(80):
@@ -213,11 +213,11 @@ def noncentrality(df: float, alpha: float, power: float) -> float:
     """
     # Where the distribution of the estimated error is looked at.
     upper_tails = (np.arange(4000) + 0.5) / 4000
-    limits = -float(special.stdtrit(df, alpha / 2)) * np.sqrt(special.chdtri(df, upper_tails) / df)
+    limits = -float(scipy.special.stdtrit(df, alpha / 2)) * np.sqrt(scipy.special.chdtri(df, upper_tails) / df)
     low, high = 0.0, float(limits.max()) + 40.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (low, middle) if special.ndtr(middle - limits).mean() > power else (middle, high)
+        low, high = (low, middle) if scipy.special.ndtr(middle - limits).mean() > power else (middle, high)
     return high
 
 
@@ -242,7 +242,7 @@ def mann_whitney_p(base: Array, head: Array) -> float:
     if variance <= 0:
         return 1.0
     z = (abs(u - n * m / 2) - 0.5) / math.sqrt(variance)
-    return min(1.0, 2 * float(special.ndtr(-z)))
+    return min(1.0, 2 * float(scipy.special.ndtr(-z)))
 
 
 def kolmogorov_smirnov_p(base: Array, head: Array) -> float:
@@ -250,7 +250,7 @@ def kolmogorov_smirnov_p(base: Array, head: Array) -> float:
     values = np.concatenate((base, head))
     below = [np.searchsorted(np.sort(side), values, side="right") / len(side) for side in (base, head)]
     distance = float(np.abs(below[0] - below[1]).max())
-    return float(special.kolmogorov(distance * math.sqrt(len(base) * len(head) / len(values))))
+    return float(scipy.special.kolmogorov(distance * math.sqrt(len(base) * len(head) / len(values))))
 
 
 # ---- medians by resampling -------------------------------------------------------------------------------------------

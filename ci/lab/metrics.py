@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import log, sqrt
 from statistics import fmean, linear_regression, median, stdev
 
-from scipy import special
+import scipy
 
 from kernelgate.ci.document.formatting import as_percent, counted
 from kernelgate.ci.judge.stats import student_half_width
@@ -83,7 +83,7 @@ def overall(rows: Sequence[SessionSummary]) -> tuple[Overall, ...]:
 def _median(values: Sequence[float]) -> tuple[float, tuple[float, float]]:
     """With an interval from order statistics, which holds for any distribution."""
     known, n = sorted(values), len(values)
-    rank = next(k for k in range(n) if special.bdtr(k, n, 0.5) >= TAIL)
+    rank = next(k for k in range(n) if scipy.special.bdtr(k, n, 0.5) >= TAIL)
     return median(known), (known[max(rank - 1, 0)], known[min(n - rank, n - 1)])
 
 
