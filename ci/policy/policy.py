@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import date
 from functools import cache
+from inspect import cleandoc
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -51,7 +53,7 @@ SanitizerTool = Literal["memcheck", "racecheck", "initcheck", "synccheck"]
 
 
 class PolicySection(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def ordered(section: PolicySection, lower: str, upper: str) -> None:
@@ -277,10 +279,10 @@ def numbers(path: Path | None = None, preset: str = DEFAULT_PRESET) -> tuple[Dec
     rules = load(path, preset)
     content, presets = _read(files.content(chosen).decode() if chosen.exists() else "", str(chosen))
     changed = {(section, key) for section, keys in presets.get(preset, {}).items() for key in keys}
-    found = []
+    found, reasons = [], _of_keys()
     for section, values in rules.model_dump(mode="json").items():
         for key, value in values.items():
-            reason = type(getattr(rules, section)).model_fields[key].description or ""
+            reason = reasons.get((type(getattr(rules, section)).__name__, key), "")
             source = str(chosen) if key in content.get(section, {}) else "default"
             source = f"preset {preset}" if (section, key) in changed else source
             found.append(DecidingNumber(name=f"{section}.{key}", value=value, source=source, reason=reason))
@@ -351,6 +353,17 @@ class DecidingNumber(BaseModel, frozen=True):
     source: str
     """A constant's module, such as "ci/judge/prior.py"; of a key "default", its file, or "preset strict"."""
     reason: str
+
+
+def _of_keys() -> dict[tuple[str, str], str]:
+    """The reason behind a section's key, by the class and the key."""
+    classes = [one for one in ast.parse(Path(__file__).read_text("utf-8")).body if isinstance(one, ast.ClassDef)]
+    return {
+        (one.name, ast.unparse(key.target)): cleandoc(str(after.value.value))
+        for one in classes
+        for key, after in pairwise(one.body)
+        if isinstance(key, ast.AnnAssign) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+    }
 
 
 @cache
