@@ -43,7 +43,7 @@ ABSENT = "absent.json"
 
 
 class Manifest(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     card: Annotated[str, Field(pattern=r"^[\w.-][\w. -]*$")]
     """The name of the card that it is of, and of a file; in the cache, of the first card that named the build."""

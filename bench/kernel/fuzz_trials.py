@@ -471,7 +471,7 @@ Fails = Callable[[Axes], bool]
 
 
 class KeptTrial(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     id: Annotated[str, Field(max_length=1000)]
     seed: Annotated[int, Field(ge=0, lt=2**63)]

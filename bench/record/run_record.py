@@ -190,7 +190,7 @@ class RunRecord(Model):
     summary: Summary | None = None
     """Baselines only."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     @model_validator(mode="after")
     def _refers_to_what_is_there(self) -> Self:

@@ -76,7 +76,7 @@ M = TypeVar("M", bound=BaseModel)
 class Message(BaseModel):
     """One line of JSON between leader and worker."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Doing(Message):

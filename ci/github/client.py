@@ -218,7 +218,7 @@ def touches(names: Sequence[str] | None, paths: Iterable[str]) -> bool:
 def _with(**keys: Any) -> Any:
     """An object that holds these keys, each with a value of this kind; whatever else GitHub sends is not looked at."""
     fields: dict[str, Any] = {key: (kind, ...) for key, kind in keys.items()}
-    return create_model("ApiObject", __config__=ConfigDict(strict=True), **fields)
+    return create_model("ApiObject", __config__=ConfigDict(strict=True, defer_build=True), **fields)
 
 
 def _many(kind: Any) -> Any:
