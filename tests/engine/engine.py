@@ -23,10 +23,8 @@ from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from tests.engine.log import Log, WorkflowRun
-from tests.engine.prepared import GATE, prepare_tree, put_aside
+from tests.engine.prepared import GATE, prepare_tree, put_aside, write
 from tests.engine.stand_in import HOSTED_TOOLS, INSTALLED, KNOWN, TOOLS, asked_of
 from tests.fakes.github_server import FakeGitHub, Json
 from tests.miniature import git
@@ -271,5 +269,5 @@ def _stand_in(folder: Path, name: str) -> Path:
         "runs": {"using": "composite", "steps": [{"id": "done", "shell": "bash", "run": command, "env": told}]},
     }
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "action.yml").write_text(yaml.safe_dump(body), "utf-8")
+    write(folder / "action.yml", body)
     return folder

@@ -51,8 +51,11 @@ def prepare(document: Document, repository: str, sha: str) -> Document:
 def prepare_tree(tree: Path, repository: str, sha: str) -> None:
     """Prepares the workflows and actions of a checkout, in their place."""
     for document in [*workflows(tree).values(), *actions(tree).values()]:
-        text = yaml.safe_dump(prepare(document.content, repository, sha), sort_keys=False, width=1000)
-        (tree / document.path).write_text(text, "utf-8")
+        write(tree / document.path, prepare(document.content, repository, sha))
+
+
+def write(path: Path, document: Document) -> None:
+    path.write_text(yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False, width=1000), "utf-8")
 
 
 def put_aside(tree: Path, path: str, ended: Mapping[str, Mapping[str, str]], only: Collection[str]) -> None:
@@ -66,7 +69,7 @@ def put_aside(tree: Path, path: str, ended: Mapping[str, Mapping[str, str]], onl
         if inside or (only and name not in only):
             aside = {"name": job["name"], "needs": job.get("needs", []), "runs-on": "ubuntu-24.04"}
             document["jobs"][name] = {**aside, "outputs": _outputs(tree, job, inside), "steps": [{"run": "true"}]}
-    (tree / path).write_text(yaml.safe_dump(document, sort_keys=False, width=1000), "utf-8")
+    write(tree / path, document)
 
 
 def _outputs(tree: Path, caller: Document, ended: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
