@@ -64,7 +64,7 @@ test-gpu: env ## run the tests that need a GPU
 	$(VENV)/bin/pytest -m gpu
 
 engine: env $(PARSER) $(CHARTS) ## run the workflows whole in act, against a GitHub of the tests [SCENE=test_slower]
-	$(VENV)/bin/pytest -n 2 tests/engine $(if $(SCENE),-k "$(SCENE)")
+	$(VENV)/bin/pytest tests/engine $(if $(SCENE),-k "$(SCENE)",-n $$(( $$(nproc) + 1 )) --dist worksteal) # as in test
 
 fuzz: env ## give every reader of untrusted bytes made-up ones, guided by coverage [SECONDS=3600] [SEED=1]
 	$(VENV)/bin/python -c 'import atheris' || $(VENV)/bin/pip install --progress-bar off --constraint constraints.txt atheris
