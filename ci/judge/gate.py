@@ -425,7 +425,7 @@ def doubts_of(label: str, record: RunRecord, verdict: RecordVerdict | None, gate
     timed = {case.key: case for case in timed_cases(record)}
     alone_by_note = {note.card for note in cards.notes(record, cards.HEAD_ALONE)}
     calls = ((case, one.timing.calls.get("base")) for case in timed_cases(record, WITNESS) for one in case.processes)
-    alone = {case.key for case, of_base in calls if of_base is not None and of_base.failed}
+    alone = {case.key: of_base.failed == of_base.compared for case, of_base in calls if of_base and of_base.failed}
     for case in worst_first(verdict.cases):
         if case.status is Status.LIKELY_SLOWER:
             yield Doubt(LIKELY_SLOWER, label, case.id)
@@ -440,16 +440,17 @@ def doubts_of(label: str, record: RunRecord, verdict: RecordVerdict | None, gate
 
 
 def _may_be_the_heads(
-    case: CaseVerdict, hiding: Sequence[Finding], timed: TimedCase, base_wrong_alone: set[CaseKey], gates: Gates
+    case: CaseVerdict, hiding: Sequence[Finding], timed: TimedCase, wrong_alone: dict[CaseKey, bool], gates: Gates
 ) -> bool:
-    """`hiding`: why nothing is known of the case."""
+    """`hiding`: why nothing is known of the case; `wrong_alone`: where the base is wrong without the head, and whether
+    in all calls."""
     changes = [process.change_pct for process in case.per_process]
-    if hiding and changes and min(changes) > gates.regression_pct:
-        # Whatever spoils it, each process is past the gate by itself.
+    if hiding and changes and min(changes) > gates.regression_pct and not wrong_alone.get(case.key):
+        # Whatever spoils it, each process is past the gate by itself; a base that is never right is no measure.
         return True
     # What the base shows, too, such as a time below what the card's work allows, is not the head's.
     machines = OF_MACHINE | {finding.code for finding in hiding if finding.side == "base"}
-    if case.key in base_wrong_alone:
+    if case.key in wrong_alone:
         machines |= {correctness.BASE_WRONG}
     levels, within = _slowest(timed)
     gate = math.log1p(gates.regression_pct / 100)

@@ -73,9 +73,9 @@ def impossible(base: float, head: float) -> RunRecord:
     return run_record((runs.case("one", processes, work=Work(flops=10**10)),), device)
 
 
-def wrong_base(alone: bool) -> RunRecord:
-    bad = {"base": Calls(compared=3, failed=3), "head": Calls(compared=3)}
-    processes = [process({"base": b, "head": h}, calls=bad) for b, h in zip(*sides(), strict=True)]
+def wrong_base(alone: bool, failed: int = 3, change: float = 0) -> RunRecord:
+    bad = {"base": Calls(compared=3, failed=failed), "head": Calls(compared=3)}
+    processes = [process({"base": b, "head": h}, calls=bad) for b, h in zip(*sides(change), strict=True)]
     both = {"base": [100.0, 100.1], "head": [100.0, 100.1]}
     seen = process(both, "witness", calls=bad if alone else COMPARED)
     return run_record((runs.case("one", [*processes, seen]),))
@@ -123,6 +123,7 @@ HELD: dict[str, tuple[Callable[[], RunRecord], str]] = {
     "head wanders about a change": (lambda: wandering(0.02), "drift"),
     "head faster than its arithmetic": (lambda: impossible(1.0, 0.01), "below_floor"),
     "base wrong beside the head": (lambda: wrong_base(alone=False), "base_wrong"),
+    "slower than a base that is wrong at times": (lambda: wrong_base(True, 1, 0.3), "base_wrong"),
     "contradicted by the witness": (lambda: witnessed(-0.3, STEPS, STEPS[::-1]), "witness_contradicts"),
     "an impossible time": (lambda: paired_record([np.full(30, 1e-9)] * 3, [np.full(30, 1e-9)] * 3), "refused"),
     "pasted processes": (lambda: paired_record([sides()[0][0]] * 3, [sides()[1][0]] * 3), "refused"),
@@ -155,6 +156,7 @@ NEUTRAL: dict[str, Callable[[], RunRecord]] = {
     "base and head alternate": lambda: alternating((1, 1), (1.25, 1.2), (1, 1), (1.25, 1.2)),
     "base as impossible as the head": lambda: impossible(0.02, 0.01),
     "base wrong alone, too": lambda: wrong_base(alone=True),
+    "slower than a base that is never right": lambda: wrong_base(True, change=0.3),
     "a machine without compute-sanitizer": lambda: checked(tool(status="skipped", run=None, reason="No tool.")),
     "a base that does not compile": lambda: heads(sides()[1]).model_copy(update={"notes": (ALONE,)}),
     "a gain that the witness does not see": lambda: witnessed(-0.2, *NOISY),
