@@ -65,9 +65,10 @@ def as_here(line: Line, run: Run) -> Line:
     return tuple(map(whole, line))
 
 
-def whole_again(run: Run, fixed: bool = False, digits: int = 12) -> str:
-    """The command that does all of it again, on this machine; `fixed`: with the working tree as the head."""
-    base = base_option(run, digits)
+def whole_again(run: Run, fixed: bool = False, digits: int = 12, base: tuple[str, ...] = ()) -> str:
+    """The command that does all of it again, on this machine; `fixed`: with the working tree as the head; `base`: with
+    another base, as an option."""
+    base = base or base_option(run, digits)
     names = ("--env-a", "--env-b") if len(run.pythons) > 1 else ("--python",)
     pythons = [word for pair in zip(names, run.pythons, strict=False) for word in pair]
     more = (*(("--cards", run.cards) if run.cards else ()), *pythons)

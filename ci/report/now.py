@@ -11,7 +11,7 @@ from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece, Report, Strong
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.case import CERTAIN, Outcome, Status
-from kernelgate.ci.judge.correctness import wrong_outputs
+from kernelgate.ci.judge.correctness import BASE_WRONG, wrong_outputs
 from kernelgate.ci.judge.gate import BlockCode, Decision, Fault
 from kernelgate.ci.report import correctness, headline, links
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
@@ -49,7 +49,7 @@ def _step(gpus: Sequence[GpuReport], worst: GpuReport, decision: Decision, place
         return (NOW, " nothing in your change to fix; ", *_again(lost, (), places), " measures it again.", *machine)
     if decision.open:
         return (NOW, " ", *_whole(worst, places), " measures what is missing.")
-    return _of_verdict(worst, places, far_below)
+    return _of_verdict(worst, decision, places, far_below)
 
 
 def together(gpu: GpuReport) -> Line:
@@ -147,7 +147,7 @@ def _whole(gpu: GpuReport, places: Links, fixed: bool = False) -> Line:
     return (Code(whole_again(gpu.run, fixed, digits=7), most=correctness.MAX_COMMAND),)
 
 
-def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
+def _of_verdict(gpu: GpuReport, decision: Decision, places: Links, far_below: bool) -> Line:
     """Where nothing blocks and nothing is missing."""
     if gpu.is_wrong:
         return _repeat(gpu, places)
@@ -168,16 +168,18 @@ def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
         work = (" check that the kernel does all of the work, and that ", Code("work"), " of the card is right; ")
         return (NOW, *work, *_whole(gpu, links.NO_LINKS, fixed=True), " measures a fix.")
     look = links.diff(gpu.run, places, "the diff")
-    if (spoilt := [one for one in undecided if headline.base_wrong(one)]) and not places.on_github:
-        undecided = [one for one in undecided if one not in spoilt]
-        fault: Line = (NOW, f" nothing of your change to mend there: {headline.base_is(spoilt)}; ")
-        if not undecided:
-            return (*fault, "compare with another base, which is right.")
-        return (*fault, *_again(gpu, [one.case.key for one in undecided], places), " measures the others again.")
+    if spoilt := [one for one in undecided if headline.base_wrong(one)]:
+        if any(one.code == BASE_WRONG for one in decision.held):
+            again = _again(gpu, [one.case.key for one in undecided], places)
+            why = ", which the head may cause where they share a process: look there, or repair the base first; "
+            return (NOW, f" {headline.base_is(spoilt)}{why}", *again, " measures it again.")
+        repair = f" {headline.base_is(spoilt)}, your change is not: if it is the repair, merge it, and the next change "
+        right = Code(whole_again(gpu.run, base=("--base", "COMMIT")), most=correctness.MAX_COMMAND)
+        fault: Line = (NOW, repair, "is compared with it. ", right, " compares it with a commit that is right.")
+        others = [one.case.key for one in undecided if one not in spoilt]
+        return (*fault, *((" ", *_again(gpu, others, places), " measures the others again.") if others else ()))
     if undecided:
         again = _again(gpu, [one.case.key for one in undecided], places)
-        if len(spoilt) == len(undecided):  # the head may be why, where they share a process
-            return (NOW, f" {headline.base_is(spoilt)}: repair it; ", *again, " measures it again.")
         if any(one.status is Status.LIKELY_SLOWER for one in undecided):
             return (NOW, " ", *again, " measures it again", *(("; or find the cause in ", *look) if look else ()), ".")
         return (NOW, " ", *again, *_tries_again(undecided, gpu.record))

@@ -177,11 +177,13 @@ def test_where_both_sides_are_wrong_the_change_is_not_what_to_look_at() -> None:
 def test_a_base_that_is_wrong_is_said_where_a_reader_looks_first(both: bool, bad: Calls, what: str) -> None:
     rng = np.random.default_rng(1)
     spoilt = [case(*noise(rng), id_=name) for name in ("one", "two")]
-    spoilt = [runs.case(one.id, [changed(each, calls={"base": bad}) for each in one.processes]) for one in spoilt]
+    alone = runs.process({}, "witness", calls={"base": bad})
+    spoilt = [runs.case(x.id, [*(changed(y, calls={"base": bad}) for y in x.processes), alone]) for x in spoilt]
     made = runs.run_record(spoilt if both else (spoilt[0], case(*noise(rng), id_="right")))
     report = reported(made, Policy()).report
     first, now = plain_line(report.headline), plain_line(report.now)
     assert f"the base {what} in 2 of 2 cases" in first if both else f"the base {what} there" in first
     assert "he base" in plain_line(report.summary), "and how"
-    assert f"the base {what}; compare with another base" in now
+    assert f"the base {what}, your change is not: if it is the repair, merge it" in now
+    assert "pr --base COMMIT compares it with a commit that is right" in now
     assert "again" not in now, "measured again, it is the same"
