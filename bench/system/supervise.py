@@ -25,7 +25,7 @@ MAX_LINE = 1 << 16
 MAX_LAST = 200
 """Characters of the last line that an error quotes."""
 POLL_S = 0.1
-"""Between two looks for what a thread has started, once its result is wanted no more."""
+"""Between two looks whether a silent command is gone, or for what a thread started whose result is wanted no more."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,12 @@ class Running:
             if now - warned >= limits.silence_s:
                 warned = now
                 on_silence(now - heard)
-            wait = min(start + limits.total_s, warned + limits.silence_s) - now
-            if not select.select([self.pipe], [], [], wait)[0]:
+            gone = self.process.poll() is not None  # what it started may hold its output for ever
+            wait = min(start + limits.total_s, warned + limits.silence_s, now + POLL_S) - now
+            printed = bool(select.select([self.pipe], [], [], wait)[0])
+            if not printed and not gone:
                 continue
-            chunk = self.pipe.read(1 << 16)
+            chunk = self.pipe.read(1 << 16) if printed else b""
             heard = warned = time.monotonic()
             *lines, rest = bytes(self.rest + chunk).split(b"\n")
             if rest and (not chunk or len(rest) > MAX_LINE):

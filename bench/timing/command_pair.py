@@ -36,6 +36,8 @@ MAX_TIMES: Final = 1000
 """Times of one case and run that are kept, evenly spaced: more of one run add nothing to what the next run tells."""
 MAX_RUNS: Final = 5
 """Runs of each command in which a process must have its ROUNDS, where a run prints several times."""
+MAX_PRINTED: Final = 16 << 20
+"""Characters that one run prints at most."""
 TO_US: Final[Mapping[str, float]] = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 OUT: Final = "{out}"
 """In a command: the file into which it writes its times."""
@@ -153,7 +155,15 @@ def _listed(names: Iterable[str]) -> str:
 def run_once(pair: CommandPair, side: str) -> Times:
     """What one run of a side's command took, by case."""
     lines: list[str] = []
-    command = pair.base if side == "base" else pair.head
+    command, left = pair.base if side == "base" else pair.head, MAX_PRINTED
+
+    def hear(line: str) -> None:
+        nonlocal left
+        left -= len(line) + 1
+        if left < 0:
+            raise KernelgateError(f"the {side} printed more than {MAX_PRINTED >> 20} MiB: let it write times to {OUT}")
+        lines.append(line)
+
     with tempfile.TemporaryDirectory(prefix="kernelgate-pair-") as folder:
         out = Path(folder, "times.json")
         begun = time.perf_counter()
@@ -163,7 +173,7 @@ def run_once(pair: CommandPair, side: str) -> Times:
                 cwd=Path.cwd(),
                 env=os.environ,
                 limits=TimeLimits(total_s=pair.timeout_s),
-                on_line=lines.append,
+                on_line=hear,
                 on_silence=lambda seconds: progress.say(f"the {side} has printed nothing for {seconds:.0f} s"),
             )
         except TimeoutError as error:

@@ -46,8 +46,10 @@ def stubborn(folder: Path) -> list[int]:
 
 
 def test_gives_each_line_and_the_exit_code(run: Callable[..., int]) -> None:
+    """Whatever it started holds its output on."""
     lines: list[str] = []
-    assert run("echo one; echo two >&2; printf 'three\\xff'; exit 7", lines.append) == 7
+    script = "sleep 1000 & echo one; echo two >&2; printf 'three\\xff'; exit 7"
+    assert run(script, lines.append, TimeLimits(total_s=20)) == 7
     assert lines == ["one", "two", "three�"]
 
 

@@ -98,6 +98,7 @@ def test_what_prints_no_times_is_compared_by_how_long_it_runs() -> None:
         ("echo '{\"other\": 1}'", "the base printed times of small, the head of other: name them alike"),
         ("echo '{\"small\": []}'", "'small' with no times"),
         ("true {out}", "the head wrote nothing to {out}"),
+        ("head -c 20000000 /dev/zero", "the head printed more than 16 MiB: let it write times to {out}"),
         ("echo half > {out}", "what the head wrote to {out} is no JSON object"),
     ],
 )
