@@ -23,6 +23,7 @@ from kernelgate.ci.bisect.rounds import Rounds, spread_pct
 from kernelgate.ci.commands import options
 from kernelgate.ci.commands.options import OUTPUT, OUTPUT_FOLDER, Answered, GrowingRecord, answers, shown, with_rules
 from kernelgate.ci.document import render
+from kernelgate.ci.history.entry import moment
 from kernelgate.ci.pipeline import scan as pipeline
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import scan as reported
@@ -31,6 +32,8 @@ Result = TypeVar("Result")
 Found = TypeVar("Found", TimedAnswer, FailingAnswer)
 Bench = TypeVar("Bench", Workbench, TrialBench)
 UNITS = {"d": "days", "w": "weeks", "mo": "months", "y": "years"}
+GIT_BEGINS, GIT_ENDS = "1970-01-02", "2099-12-31"
+"""Days beyond which git takes a date for another one."""
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -177,8 +180,8 @@ def _ends(repo: Path, since: str) -> tuple[str, str]:
     head = git.resolve(repo, "HEAD")
     if named := reported.SPAN.fullmatch(since):
         date = f"{named[1]} {UNITS[named[2]]} ago"
-    elif re.fullmatch(r"\d{4}-\d{2}-\d{2}", since):
-        date = f"{since} 00:00"
+    elif re.fullmatch(r"\d{4}-\d{2}-\d{2}", since) and moment(since):
+        date = f"{sorted((GIT_BEGINS, since, GIT_ENDS))[1]} 00:00"
     else:
         try:
             return git.resolve(repo, since), head

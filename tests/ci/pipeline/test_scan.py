@@ -190,7 +190,9 @@ def test_waiting_for_others_on_the_device_spends_no_budget(monkeypatch: pytest.M
     ("words", "said"),
     [
         (["--since", "lately"], "--since lately: neither a time nor a commit; write 30d,"),
+        (["--since", "2026-02-30"], "--since 2026-02-30: neither a time nor a commit; write 30d,"),
         (["--since", "2100-01-01"], "--since 2100-01-01: no commit of this branch is that new"),
+        (["--since", "2999-01-01"], "--since 2999-01-01: no commit of this branch is that new"),
         (["--budget", "soon"], "--budget soon: write a time such as 90s, 30m or 2h"),
     ],
 )
