@@ -24,6 +24,7 @@ from kernelgate.ci.policy.policy import Policy
 
 Say = Callable[[str], None]
 Names = Mapping[Kind, Collection[str]]
+EARLIEST = "2020"
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,9 @@ def add_record(archive: Archive, data: bytes, source: str) -> bool:
     made = None if judged else record.from_json(data, source)  # before anything is kept
     when = (made or judged or record.RunRecord()).run.created_at
     at = entry.moment(when)
-    # The history would begin or end for ever with a time that is none, or has not come.
-    if when is not None and (at is None or datetime.fromisoformat(at) - datetime.now(UTC) > timedelta(days=1)):
+    # The history would begin or end for ever with a time that is none, of a clock that was not set, or has not come.
+    latest = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    if when is not None and (at is None or not EARLIEST <= at <= latest):
         named = one_line(when[:80])
         raise RecordError(f"{source}: run.created_at is {named!r}, which is no time that has been: correct it")
     store.put(archive.store, "records", name, data)  # also where it was judged: it may have been removed since

@@ -56,7 +56,10 @@ def at(url: str) -> Store:
         system, root = fsspec.url_to_fs(url)
     except (ImportError, ValueError) as error:
         raise StoreError(f"the store {url} cannot be opened: {first_line(error)}") from None
-    return Store(url, system, str(root).rstrip("/"))
+    made = Store(url, system, str(root).rstrip("/"))
+    if made.folder and made.folder.is_file():
+        raise StoreError(f"the store {url} is a file: name a folder")
+    return made
 
 
 def name_of(data: bytes) -> str:

@@ -129,6 +129,7 @@ def test_an_index_of_another_version_is_made_again_where_it_is_needed(ends_with:
         (["--database", "nonsense://", "rebuild"], 64, "--database takes a file's path"),
         (["--database", "postgresql://u:pw@[::1/d", "rebuild"], 64, "--database takes a file's path"),
         (["--store", "nosuch://x", "rebuild"], 3, "the store nosuch://x cannot be opened"),
+        (["--store", "/etc/passwd", "rebuild"], 3, "the store /etc/passwd is a file: name a folder"),
         (["show"], 3, "there is no history at "),
     ],
 )
@@ -299,7 +300,7 @@ def test_a_store_that_is_read_only_can_be_read(three: Path) -> None:
 
 
 @pytest.mark.usefixtures("three")
-@pytest.mark.parametrize("when", ["yesterday", "2026-02-30T12:00:00Z", "9999-01-01T00:00:00Z"])
+@pytest.mark.parametrize("when", ["yesterday", "2026-02-30T12:00:00Z", "9999-01-01T00:00:00Z", "1970-01-01T00:00:09Z"])
 def test_a_record_of_no_time_is_not_added(ends_with: EndsWith, when: str) -> None:
     made = a_record(day=5)
     record.write(made.model_copy(update={"run": made.run.model_copy(update={"created_at": when})}), Path("5.json"))
