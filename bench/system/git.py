@@ -62,6 +62,7 @@ def resolve(repo: Path, ref: str) -> str:
         )
     of_remote = _answer(repo, "rev-parse", "--verify", "--quiet", f"refs/remotes/origin/{ref}^{{commit}}")
     other = f"origin/{ref} is there" if of_remote else "check the name, or run `git fetch` if it is a remote's"
+    other = "commit something, or check out a branch that has a commit" if ref == "HEAD" else other
     raise KernelgateError(f"{repo} has no commit {ref!r}: {other}")
 
 

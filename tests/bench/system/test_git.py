@@ -279,7 +279,7 @@ def test_default_base_outside_of_git_and_before_the_first_commit(tmp_path: Path)
     with pytest.raises(KernelgateError, match="is not a git repository that can be read"):
         subject.default_base(tmp_path)
     git(tmp_path, "init", "--quiet")
-    with pytest.raises(KernelgateError, match="has no commit 'HEAD'"):
+    with pytest.raises(KernelgateError, match="has no commit 'HEAD': commit something"):
         subject.default_base(tmp_path)
 
 
