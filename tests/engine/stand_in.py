@@ -69,8 +69,10 @@ def checkout(known: Json, workspace: Path, given: Json) -> Json:
     }
     pushed = known["ref"] if sha == known["sha"] and known["ref"].startswith("refs/tags/") else ""
     tags = "refs/tags/*" if given.get("fetch-tags") == "true" else pushed
-    git(*here, "fetch", "--quiet", *fetched[given.get("fetch-depth", "1")], *[f"+{tags}:{tags}"][: len(tags)])
-    if sparse := given.get("sparse-checkout", "").split():
+    sparse = given.get("sparse-checkout", "").split()
+    lazy = ["--filter=blob:none"] if sparse else []
+    git(*here, "fetch", "--quiet", *lazy, *fetched[given.get("fetch-depth", "1")], *[f"+{tags}:{tags}"][: len(tags)])
+    if sparse:
         git(*here, "sparse-checkout", "set", "--cone", *sparse)
     git(*here, "checkout", "--quiet", "--detach", sha)
     if (folder / "ci/commands/cli.py").is_file() and not (folder / ".venv").exists():

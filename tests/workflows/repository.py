@@ -31,6 +31,7 @@ def _begun() -> Path:
     origin, tree = folder / "origin.git", folder / "tree"
     tree.mkdir()
     git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(origin))
+    git(origin, "config", "uploadpack.allowFilter", "true")
     copy_project(tree)
     git(tree, "init", "--quiet", "--initial-branch=main")
     git(tree, "remote", "add", "origin", str(origin))
