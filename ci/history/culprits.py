@@ -19,7 +19,7 @@ from kernelgate.ci.document import escape, formatting
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.history import entry, facts, nights, store
 from kernelgate.ci.history.changes import NIGHTS
-from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, POINT, RECORD, SERIES
+from kernelgate.ci.history.database import COMMIT, COST, POINT, RECORD, SERIES
 from kernelgate.ci.history.entry import Entry, moment
 from kernelgate.ci.history.facts import CaseName, Change, KnownCulprits, NightPlan
 from kernelgate.ci.history.levels import SMALLEST_PCT
@@ -48,13 +48,14 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges]) -> KnownCu
             searches.append(facts.CommitSearch(**vars(name), good=good, bad=bad, pairs=bracket.pairs))
             continue
         state, by = _since(change, one.changes[one.changes.index(change) + 1 :])
+        records = [pair.record for pair in one.measured if (pair.base, pair.head) == (change.previous, change.commit)]
         said = {"card": name.card, "case": name.case, "gpu": name.gpu, "why": change.why, "by": by}
         case = facts.CulpritCase(
             **{key: text[:LONGEST] for key, text in said.items()},
             change_pct=change.change_pct,
             interval_pct=change.interval_pct,
             state=state,
-            record=_record(connection, name, change),
+            record=records[-1] if records else None,
         )
         kind = "drift" if bracket.gradual else "commit"
         groups.setdefault((kind, name.repository[:LONGEST], good, bad), []).append(case)
@@ -85,22 +86,6 @@ def _since(change: Change, later: Sequence[Change]) -> tuple[Literal["slower", "
         if as_percent(total) < SMALLEST_PCT:
             return "fixed", other.commit
     return "slower", ""
-
-
-def _record(connection: sa.Connection, name: CaseName, change: Change) -> str | None:
-    """The newest record that compared both commits."""
-    base, head = COMMIT.alias(), COMMIT.alias()
-    compared = (
-        sa.select(RECORD.c.name)
-        .join(COMPARISON, COMPARISON.c.record_id == RECORD.c.id)
-        .join(SERIES, COMPARISON.c.series_id == SERIES.c.id)
-        .join(base, COMPARISON.c.base_id == base.c.id)
-        .join(head, COMPARISON.c.head_id == head.c.id)
-        .where(base.c.sha == change.previous, head.c.sha == change.commit, COMPARISON.c.status.is_not(None))
-        .where(SERIES.c.card == name.card, SERIES.c.case == name.case, SERIES.c.gpu == name.gpu)
-        .order_by(RECORD.c.made.desc(), RECORD.c.name)
-    )
-    return connection.execute(compared).scalars().first()
 
 
 def text(told: KnownCulprits) -> str:

@@ -61,7 +61,7 @@ class CaseChanges:
     pinned: bool
     """Whether the nights are against a pinned commit; else they are times, which a change of the machine meets too."""
     measured: tuple[PairMeasured, ...]
-    """Its comparisons of two commits of the default branch."""
+    """Its comparisons of two commits of the default branch, in the order in which they were made."""
     known: KnownSpread | None = None
     """What its nights show of its processes."""
     in_vain: frozenset[tuple[int, int]] = frozenset()
@@ -109,11 +109,12 @@ def _of_case(
     seen = ([night for number, one in enumerate(group) for night in of(one, number)] for of in (_nights, _times))
     against, alone = seen
     nights = [night for night in against or alone if night.commit not in excluded]
-    measured = tuple(pair for one in group for pair in _pairs(one, places))
-    rows = [(row.made, row.head) for one in group for row in one.comparisons]
+    compared = sorted((row for one in group for row in one.comparisons), key=lambda row: (row.made or "", row.record))
+    measured = tuple(_pairs(compared, places))
+    rows = [(row.made, row.head) for row in compared]
     rows += [(row.made, row.commit) for one in group for row in one.points if row.side == "head"]
     first = {commit: made for made, commit in sorted((made, commit) for made, commit in rows if made and commit)[::-1]}
-    known = _known(group)
+    known = _known(compared)
     ended = []
     for change in changes.of_series(nights):
         found = settled(change, measured, known)
@@ -126,20 +127,20 @@ def _of_case(
         ended.append(replace(found, series=name, pinned=bool(against), made=first.get(found.commit), commits=commits))
     ordered = tuple(sorted(night.place for night in nights))
     spread_pct = 100 * median(pair.spread for pair in measured) if measured else None
-    useless = [(places.get(row.base), row.place) for one in group for row in one.comparisons if row.finding is not None]
+    useless = [(places.get(row.base), row.place) for row in compared if row.finding is not None]
     tried = Counter((old, new) for old, new in [*never, *useless] if old is not None and new is not None)
     in_vain = frozenset(pair for pair, times in tried.items() if times >= LOOKS)
     return CaseChanges(name, ordered, tuple(ended), spread_pct, bool(against), measured, known, in_vain)
 
 
-def _known(group: Sequence[MeasuredSeries]) -> KnownSpread | None:
+def _known(compared: Sequence[HistoryComparison]) -> KnownSpread | None:
     """What comparisons with a pinned commit show, the newest most: no pair that is to be settled counts twice."""
-    rows = [row for one in group for row in one.comparisons if _is_pinned(row) and row.spread_pct and row.processes > 1]
+    rows = [row for row in compared if _is_pinned(row) and row.spread_pct and row.processes > 1]
     seen = [
         KnownSpread(
             spread_pct=min(row.spread_pct or 0.0, prior.MOST_PCT), noise_pct=0.0, df=row.processes - 1, comparisons=1
         )
-        for row in sorted(rows, key=lambda row: (row.made or "", row.record))[-NIGHTS_KNOWN:]
+        for row in rows[-NIGHTS_KNOWN:]
     ]
     found = reduce(prior.joined, seen) if seen else None
     return found if found and found.df >= prior.HISTORY_DF else None
@@ -186,15 +187,15 @@ def _is_pinned(row: HistoryComparison) -> bool:
     return row.status is None and row.finding is None
 
 
-def _pairs(one: MeasuredSeries, places: Mapping[str, int | None]) -> Iterator[PairMeasured]:
-    """Comparisons of two commits that are both on the default branch, in the order in which they were made."""
-    for row in sorted(one.comparisons, key=lambda row: (row.made or "", row.record)):
+def _pairs(compared: Sequence[HistoryComparison], places: Mapping[str, int | None]) -> Iterator[PairMeasured]:
+    """Comparisons of two commits that are both on the default branch."""
+    for row in compared:
         base = places.get(row.base)
         if row.status is None or row.finding is not None or row.processes < 2 or base is None or row.place is None:
             continue
         if row.head is not None and row.error is not None and row.spread_pct is not None:
             ends = (row.base, base, row.head, row.place)
-            yield PairMeasured(*ends, row.effect, row.error, row.spread_pct / 100, row.processes)
+            yield PairMeasured(*ends, row.effect, row.error, row.spread_pct / 100, row.processes, row.record)
 
 
 def oldest_first(found: Iterable[CaseChanges]) -> tuple[Change, ...]:
@@ -270,6 +271,8 @@ class PairMeasured:
     """Standard deviation of the processes' effects."""
     processes: int
     """At least 2."""
+    record: str | None = None
+    """By its sha256."""
 
     @property
     def commits(self) -> int:
