@@ -18,6 +18,7 @@ from typing import Final, Literal
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.history import levels
@@ -86,7 +87,7 @@ def _steps(nights: Sequence[Night], known: Levels) -> list[Change]:
     return [one for one in made if one is not None]
 
 
-def _turns(run: Array, means: Array) -> list[Array]:
+def _turns(run: NDArray[np.intp], means: Array) -> list[NDArray[np.intp]]:
     """These gaps, cut where the level turns for more than a night: a step and a drift back are no single change."""
     inside = means[run[0] : run[-1] + 2]
     for along in (inside, -inside):

@@ -251,8 +251,8 @@ class SiteSeries:
         best = found[where].lowest
         own = NORMAL_95 * math.hypot(newest.error(pinned), found[newest.environment].spread)
         means: Means = "times" if not pinned else "pinned" if where == newest.environment else "moved"
-        change = newest.level(pinned) - float(found[where].means[best])
-        return _apart(change, own, NORMAL_95 * float(found[where].deviations[best]), means)
+        lost = newest.level(pinned) - float(found[where].means[best])
+        return _apart(lost, own, NORMAL_95 * float(found[where].deviations[best]), means)
 
     # What is told of it
 
