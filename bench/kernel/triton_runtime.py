@@ -74,7 +74,7 @@ def tuners() -> list[Any]:
 def choices(tuners: Iterable[Any], ops: Any) -> dict[tuple[str, Any], str]:
     """What those of an imported package run with, by kernel and tuning key: "BLOCK=1024, warps=8, stages=3". Nothing of
     other operators."""
-    package = getattr(ops, "__name__", "")
+    package = getattr(ops, "__name__", "").partition(".")[0]
     of_package = (one for one in tuners if one.base_fn.__module__.partition(".")[0] == package)
     return {
         (one.base_fn.__name__, key): describe(config) for one in of_package for key, config in dict(one.cache).items()

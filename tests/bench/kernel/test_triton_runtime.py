@@ -75,8 +75,8 @@ def blocks(made: Launches) -> list[int]:
     return [one["block"] for one in made]
 
 
-HERE = SimpleNamespace(__name__=__name__.partition(".")[0])
-"""This module, as a package."""
+HERE = SimpleNamespace(__name__=__name__)
+"""This module, as one of a package."""
 
 
 def test_what_was_chosen(launches: Launches) -> None:
