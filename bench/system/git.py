@@ -21,6 +21,8 @@ PATIENCE_S = 600.0
 """A worktree of a large repository takes a while; no call here talks to a network."""
 MISDIRECTING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_LITERAL_PATHSPECS")
 """Set while git runs a hook; they would send every call to that hook's repository. With the last no pattern is one."""
+PLAIN = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+"""Neither a hook nor a watcher of files runs: one may be another's, and reads what git is told of a commit."""
 AS_COMMITTED = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
 """Each sha means what was committed, whatever `git replace` puts in its place here."""
 
@@ -308,7 +310,7 @@ def _git(
     environment |= {"LC_ALL": "C", **AS_COMMITTED, **(extra or {})}
     try:
         return subprocess.run(
-            ["git", *words],
+            ["git", *PLAIN, *words],
             cwd=repo,
             env=environment,
             capture_output=True,

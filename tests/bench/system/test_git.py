@@ -134,7 +134,8 @@ def test_cards_that_are_built_side_by_side_check_out_into_one_tree(tmp_path: Pat
 
 def test_worktree_of_a_repository_in_any_state(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A registered worktree whose folder is gone, another one that is linked, a lock of an index that a killed git left
-    behind, a hook, sources that a sparse checkout leaves out, and the variables of another repository's hook."""
+    behind, hooks, one of which takes what git is told, sources that a sparse checkout leaves out, and the variables of
+    another repository's hook."""
     commit(repo, {"docs/page": ""})
     for name in ("stale", "linked"):
         git(repo, "worktree", "add", "--quiet", "--detach", str(tmp_path / name))
@@ -142,7 +143,9 @@ def test_worktree_of_a_repository_in_any_state(repo: Path, tmp_path: Path, monke
     git(repo, "sparse-checkout", "set", "docs")
     assert not (repo / "csrc").exists()
     (repo / ".git" / "index.lock").touch()
-    program(repo / ".git" / "hooks" / "post-checkout", f"touch {repo}/hooked")
+    for name in ("post-checkout", "post-index-change", "watch"):
+        program(repo / ".git" / "hooks" / name, f"touch {repo}/hooked; cat")
+    git(repo, "config", "core.fsmonitor", str(repo / ".git" / "hooks" / "watch"))
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other.git"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "other-index"))
     monkeypatch.setenv("GIT_LITERAL_PATHSPECS", "1")
