@@ -110,12 +110,12 @@ def compared(verdict: RecordVerdict, record: RunRecord | None, policy: Policy, n
     """The report of `kernelgate compare` on one file, and the exit code that goes with it. `named`: of several, the
     first line says of which."""
     if record is None:
-        made, blocks = Report((Mark.UNKNOWN, " Cannot be judged: ", verdict.refused or ""), summary=()), False
+        made, decision = Report((Mark.UNKNOWN, " Cannot be judged: ", verdict.refused or ""), summary=()), None
     else:
         built = of_verdict(record, verdict, policy)
-        made, blocks = built.report, built.decision.blocks
+        made, decision = built.report, built.decision
     made = replace(made, headline=(verdict.record, ": ", *made.headline)) if named else made
-    return made, exit_code(verdict, blocks)
+    return made, exit_code(verdict, decision)
 
 
 def of_verdict(
