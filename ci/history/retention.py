@@ -33,6 +33,7 @@ LAGS = 3
 BY_SAMPLE = ("samples_us", "positions", "previous", "started_us", "sm_mhz")
 DIGITS = 7
 """Significant ones, of numbers that nothing is computed from."""
+COMMITTED = POINT.c.commit_id.is_not(None)
 RUN = 5
 """Measurements in a row whose median is a series' best, as on the dashboard."""
 
@@ -126,31 +127,21 @@ def _suspected(connection: sa.Connection, case: CaseChanges) -> Iterator[str]:
     """Records of the commits between which an open suspicion lies, both among them."""
     own = sa.select(SERIES.c.id).filter_by(**vars(case.series))
     for change in (one for one in case.changes if one.state == "suspected"):
-        asked = (
-            sa.select(RECORD.c.name)
-            .join(POINT, POINT.c.record_id == RECORD.c.id)
-            .join(COMMIT, COMMIT.c.id == POINT.c.commit_id)
-            .where(POINT.c.series_id.in_(own), POINT.c.side == "head")
-            .where(sa.or_(COMMIT.c.place.between(change.previous_place, change.place), COMMIT.c.place.is_(None)))
-        )
+        between = sa.or_(COMMIT.c.place.between(change.previous_place, change.place), COMMIT.c.place.is_(None))
+        asked = series.HEADS.with_only_columns(RECORD.c.name).where(POINT.c.series_id.in_(own), COMMITTED, between)
         yield from connection.execute(asked.distinct()).scalars()
 
 
 def _measures(connection: sa.Connection, number: int, released: Collection[str], newest: bool) -> Iterator[str]:
     """What later times are held against: the release's and, in a case's newest environment, the last and the best."""
-    asked = (
-        sa.select(RECORD.c.name, COMMIT.c.sha, POINT.c.us)
-        .join(RECORD, RECORD.c.id == POINT.c.record_id)
-        .join(COMMIT, COMMIT.c.id == POINT.c.commit_id)
-        .where(POINT.c.series_id == number, POINT.c.side == "head", POINT.c.finding.is_(None))
-        .order_by(COMMIT.c.place.is_not(None), COMMIT.c.place, RECORD.c.made, RECORD.c.name)
-    )
-    rows = connection.execute(asked).all()
-    held = [row for row in rows if row.sha in released][-1:]
+    asked = series.HEADS.where(POINT.c.series_id == number, COMMITTED, POINT.c.finding.is_(None))
+    placed = COMMIT.c.place.is_not(None), COMMIT.c.place
+    rows = connection.execute(asked.order_by(*placed, RECORD.c.made, RECORD.c.name)).all()
+    held = [row for row in rows if row.commit in released][-1:]
     if rows and newest:
         runs = [rows[start : start + RUN] for start in range(max(1, len(rows) - RUN + 1))]
         held += [rows[-1], *min(runs, key=lambda run: median(row.us for row in run))]
-    yield from (row.name for row in held)
+    yield from (row.record for row in held)
 
 
 def _condensed(timing: Timing) -> Timing:
