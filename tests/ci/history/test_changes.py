@@ -100,21 +100,17 @@ def test_a_drift_goes_on_by_commits_also_over_nights_that_were_not_measured() ->
     assert (found.kind, found.change_pct) == ("drift", pytest.approx(2.0 * 199 / 140, abs=0.15))
 
 
-def test_a_step_on_a_drift_is_told_apart_from_it() -> None:
-    found = changes.of_series(series(stepped(300, 150, 2.0) + np.linspace(0, math.log1p(0.015), 300)))
+@pytest.mark.parametrize(
+    ("first", "last", "sizes"), [(0, 300, (0.75, 2.0, 0.75)), (40, 168, (1.5, 2.0, 0.25)), (40, 168, (1.5, -2.0, 0.25))]
+)
+def test_a_step_on_a_drift_is_told_apart_from_it(first: int, last: int, sizes: tuple[float, float, float]) -> None:
+    """Also from what little of the drift lies beyond it."""
+    drift = np.clip((np.arange(300) - first) / (last - first), 0, 1) * (sizes[0] + sizes[2]) / 100
+    found = changes.of_series(series(stepped(300, 150, sizes[1], 0.1 if sizes[2] > 0.5 else 0.04) + drift))
     assert [one.kind for one in found] == ["drift", "step", "drift"]
     before, step, after = found
     assert before.place <= step.previous_place < 150 <= step.place <= after.previous_place
-    assert step.change_pct == pytest.approx(2.0, abs=0.2)
-    assert all(one.change_pct == pytest.approx(0.75, abs=0.25) for one in (before, after))
-
-
-@pytest.mark.parametrize("pct", [2.0, -2.0])
-def test_what_little_of_a_drift_lies_beyond_a_step_is_no_step(pct: float) -> None:
-    nights = series(stepped(300, 150, pct, 0.04) + np.clip((np.arange(300) - 40) / 128, 0, 1) * math.log1p(0.018))
-    found = changes.of_series(nights)
-    assert [one.kind for one in found] == ["drift", "step", "drift"]
-    assert [one.change_pct for one in found] == pytest.approx([1.5, pct, 0.25], abs=0.15)
+    assert [one.change_pct for one in found] == pytest.approx(sizes, abs=0.2)
 
 
 def test_steps_are_changes_oldest_first_and_no_drift() -> None:

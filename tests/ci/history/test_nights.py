@@ -286,7 +286,7 @@ def test_a_search_beside_commits_that_do_not_compile_ends_with_the_range(
 
 
 def test_a_suspicion_of_commits_that_cannot_be_compared_is_no_nights_work(index_at: Database) -> None:
-    suspect(index_at, "one")
+    nightly(index_at, "one")
     for look in range(nights.LOOKS):
         assert len(planned(index_at).pairs) == 1
         wrong = a_pair(STEP - 1, STEP, 2.0)
@@ -342,12 +342,8 @@ def planned(index_at: Database) -> NightPlan:
     return read(index_at, culprits.plan, read(index_at, nights.of_index, Wanted()), POLICY)
 
 
-def suspect(index_at: Database, *cases: str) -> None:
-    found(index_at, *(a_night(at, stepped(at), case=case) for at in range(NIGHTS) for case in cases))
-
-
 def test_what_is_suspected_becomes_commands_that_settle_it(index_at: Database) -> None:
-    suspect(index_at, "one", "two")
+    nightly(index_at, "one", "two")
     plan = planned(index_at)
     [pair] = plan.pairs
     assert (pair.previous, pair.commit, pair.cases) == (sha(STEP - 1), sha(STEP), ("norm/one", "norm/two"))
@@ -401,7 +397,7 @@ def test_a_run_compares_all_pairs_that_a_runner_can(index_at: Database, kept: St
 
 def test_what_the_night_has_spent_is_gone(index_at: Database, kept: Store) -> None:
     """By comparisons of this night: neither its own baseline nor last night counts."""
-    suspect(index_at, "one")
+    nightly(index_at, "one")
     labelled(index_at, kept)
     spent(index_at, "yesterday", COMPARED.model_copy(update={"created_at": "2026-08-19T05:00:00Z"}))
     spent(index_at, "baseline", COMPARED.model_copy(update={"base_sha": None}))
