@@ -18,7 +18,6 @@ from typing import Final, Literal
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.history import levels
@@ -82,14 +81,14 @@ def _steps(nights: Sequence[Night], known: Levels) -> list[Change]:
     chances = np.maximum(0.0, known.chances - np.median(known.chances))
     likely = np.flatnonzero(chances >= LIKELY)
     runs = np.split(likely, np.flatnonzero(np.diff(likely) > 1) + 1)
-    parts = (part for run in runs if len(run) for part in _turns(run, known.means))
-    made = (_step(nights, known, int(part[0]), chances[part]) for part in parts)
+    parts = (part for run in runs if len(run) for part in _turns(range(run[0], run[-1] + 1), known.means))
+    made = (_step(nights, known, part.start, chances[part.start : part.stop]) for part in parts)
     return [one for one in made if one is not None]
 
 
-def _turns(run: NDArray[np.intp], means: Array) -> list[NDArray[np.intp]]:
+def _turns(run: range, means: Array) -> list[range]:
     """These gaps, cut where the level turns for more than a night: a step and a drift back are no single change."""
-    inside = means[run[0] : run[-1] + 2]
+    inside = means[run.start : run.stop + 1]
     for along in (inside, -inside):
         lasting = np.minimum(along[:-1], along[1:])
         at = int(lasting.argmax())

@@ -234,9 +234,9 @@ class SiteSeries:
         pinned = newest.pinned is not None
         alike = [one for one in self.trusted if one.pinned is not None or not pinned]
         ended = {one.commit: at for at, one in enumerate(alike[:-1], 1)}
-        ends = [ended.get(change.previous, 0) for change in self.changes]
-        for first, last, change in list(zip([0, *ends], ends, self.changes, strict=False))[::-1]:
-            if change.state == "refuted":
+        ends = [ended.get(one.previous, 0) for one in self.changes]
+        for first, last, one in list(zip([0, *ends], ends, self.changes, strict=False))[::-1]:
+            if one.state == "refuted":
                 del alike[first:last]
         if not pinned:  # times compare in one environment alone
             alike = [one for one in alike if one.environment == newest.environment]
