@@ -108,9 +108,9 @@ def mcp(context: click.Context, rules: Policy) -> None:
     """
     import anyio
 
-    from kernelgate.ci.lab import agents, agents_server
+    from kernelgate.ci.lab import mcp_server, mcp_tools
 
     root = context.find_root().command
     assert isinstance(root, click.Group)  # noqa: S101 - the list of verbs is one
-    budget = agents_server.DeviceBudget(rules.agents.gpu_seconds)
-    anyio.run(agents_server.AgentsServer(git.root(Path.cwd()), agents.offered(root), budget).serve)
+    budget = mcp_server.DeviceBudget(rules.agents.gpu_seconds)
+    anyio.run(mcp_server.AgentsServer(git.root(Path.cwd()), mcp_tools.offered(root), budget).serve)

@@ -12,7 +12,7 @@ from kernelgate.bench.core.errors import BuildError, CompileError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.system import git
 from kernelgate.ci.commands import cli
-from kernelgate.ci.lab import agents_server
+from kernelgate.ci.lab import mcp_server
 from tests import miniature
 from tests.miniature import write
 
@@ -104,7 +104,7 @@ def test_an_error_of_a_compiler_is_no_command_to_the_workflow(
 
 def test_a_module_in_the_checkout_stands_in_for_no_command_of_an_agent(tmp_path: Path) -> None:
     (tmp_path / "kernelgate.py").write_text("raise SystemExit('the wrong one')\n", encoding="utf-8")
-    done = subprocess.run([*agents_server.PROGRAM, "policy"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run([*mcp_server.PROGRAM, "policy"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, "the wrong one" in done.stderr) == (0, False)
 
 

@@ -209,7 +209,7 @@ A unit at {ci.explain.bottleneck.SATURATED_PCT}% of its peak is the limit
 | below {RULES.gates.reference_min} | stop and profile |
 | below {ci.explain.next_step.PROFILE_BELOW} | profile, remove
 | below {ci.explain.next_step.TUNE_BELOW} | full profile
-{RULES.agents.gpu_seconds} by default, at most {ci.lab.agents_server.SESSION_GPU_SECONDS} of them in one session
+{RULES.agents.gpu_seconds} by default, at most {ci.lab.mcp_server.SESSION_GPU_SECONDS} of them in one session
 | from {ci.explain.next_step.NEXT_BOTTLENECK_FROM} | profile again""",
     "loop": """\
 {ci.lab.state.CHANGE_MINUTES} more are for changes and 20 for measuring again, {ci.lab.state.OPTIMISE_MINUTES} in all

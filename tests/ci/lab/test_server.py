@@ -18,9 +18,9 @@ import pytest
 from mcp import Client, MCPError
 
 from kernelgate.ci.commands import cli
-from kernelgate.ci.lab import agents as tools
-from kernelgate.ci.lab.agents import ToolCall, ToolRefusedError
-from kernelgate.ci.lab.agents_server import AgentsServer, DeviceBudget
+from kernelgate.ci.lab import mcp_tools as tools
+from kernelgate.ci.lab.mcp_server import AgentsServer, DeviceBudget
+from kernelgate.ci.lab.mcp_tools import ToolCall, ToolRefusedError
 from tests.processes import named, wait_for
 
 TOOLS = {tool.name: tool for tool in tools.offered(cli.cli)}
@@ -319,9 +319,9 @@ def test_two_verbs_run_at_once_and_others_wait(tmp_path: Path) -> None:
 SERVED = """
 import os, sys, anyio, pathlib
 from kernelgate.ci.commands import cli
-from kernelgate.ci.lab import agents, agents_server
-budget = agents_server.DeviceBudget(7200.0)
-made = agents_server.AgentsServer(pathlib.Path(sys.argv[1]), agents.offered(cli.cli), budget)
+from kernelgate.ci.lab import mcp_server, mcp_tools
+budget = mcp_server.DeviceBudget(7200.0)
+made = mcp_server.AgentsServer(pathlib.Path(sys.argv[1]), mcp_tools.offered(cli.cli), budget)
 made.program = (sys.executable, "-c", os.environ["PROGRAM"])
 anyio.run(made.serve)
 """

@@ -1,4 +1,4 @@
-"""The command line's verbs as tools of the Model Context Protocol, which ci/lab/agents_server.py serves.
+"""The command line's verbs as tools of the Model Context Protocol, which ci/lab/mcp_server.py serves.
 
 Tools are made from the click commands, so that there is one list of options: an argument is called as its flag or as
 the place in the usage line. An agent's words become an option's value (`--case=VALUE`) or stand behind `--`; none of

@@ -1,4 +1,4 @@
-"""`kernelgate mcp`: serves the tools of ci/lab/agents.py over standard input and output.
+"""`kernelgate mcp`: serves the tools of ci/lab/mcp_tools.py over standard input and output.
 
 Each call runs its verb as a process of its own, with a time limit and an environment without secrets; cancelled, it
 leaves no process. The protocol: https://modelcontextprotocol.io, by its official SDK.
@@ -31,8 +31,8 @@ from mcp.server.stdio import stdio_server
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import lock, orphans
 from kernelgate.bench.system.lock import DeviceLog
-from kernelgate.ci.lab import agents, folder
-from kernelgate.ci.lab.agents import AgentTool, AnswerPages, ToolCall, ToolRefusedError
+from kernelgate.ci.lab import folder, mcp_tools
+from kernelgate.ci.lab.mcp_tools import AgentTool, AnswerPages, ToolCall, ToolRefusedError
 
 SESSION_GPU_SECONDS: Final = 3600.0
 """In one session: what its time boxes add up to without what people do in between."""
@@ -175,10 +175,10 @@ class AgentsServer:
             types.Tool(
                 name=name,
                 description=tool.description,
-                input_schema=agents.input_schema(tool),
+                input_schema=mcp_tools.input_schema(tool),
                 annotations=types.ToolAnnotations(
                     read_only_hint=tool.reads_only,
-                    destructive_hint=None if tool.reads_only else tool.verb in agents.DESTRUCTIVE,
+                    destructive_hint=None if tool.reads_only else tool.verb in mcp_tools.DESTRUCTIVE,
                     open_world_hint=False,
                 ),
             )
@@ -195,7 +195,7 @@ class AgentsServer:
         except ToolRefusedError as error:
             said = {"error": error.shown()}
         except KernelgateError as error:
-            instead = agents.next_after(str(error), 3, ToolCall(""), self.tools)
+            instead = mcp_tools.next_after(str(error), 3, ToolCall(""), self.tools)
             said = {"error": ToolRefusedError("could_not_run", str(error), instead).shown()}
         text = types.TextContent(type="text", text=json.dumps(said, ensure_ascii=False))
         return types.CallToolResult(content=[text], structured_content=said, is_error="error" in said)
@@ -209,7 +209,7 @@ class AgentsServer:
             said = f"there is no tool {name[:60]!r}"
             raise ToolRefusedError("unknown_tool", said, ToolCall(near[0] if near else "session_status"))
         tool, call = self.tools[name], ToolCall(name, given)
-        words = agents.command_line(tool, given, self.checkout)
+        words = mcp_tools.command_line(tool, given, self.checkout)
         if not tool.measures:
             return self._said(tool, call, await self._run(words, tell))
         async with self._device:  # one at a time: two would slow each other down, and spend one budget twice
@@ -232,7 +232,7 @@ class AgentsServer:
         most = self.budget.output_bytes
         text, is_cut = ended.out[:most].decode(errors="replace"), len(ended.out) > most
         lines = [line[:LINE] for line in ended.err[:most].decode(errors="replace").splitlines() if line.strip()]
-        answer = None if is_cut else agents.parsed(text)
+        answer = None if is_cut else mcp_tools.parsed(text)
         said = {
             "command": f"kernelgate {tool.verb}",
             "exit_code": ended.code,
@@ -244,7 +244,7 @@ class AgentsServer:
             said["output_cut"] = f"at {most} bytes"
         named = answer.get("next") if isinstance(answer, dict) else None
         command = named.get("command") if isinstance(named, dict) else named
-        if "next" not in said and isinstance(command, str) and (found := agents.call_of(command, self.tools)):
+        if "next" not in said and isinstance(command, str) and (found := mcp_tools.call_of(command, self.tools)):
             said["next"] = asdict(found)
         if ended.code not in ANSWERS:
             without_words = "its answer says why" if answer else "it printed nothing"
@@ -255,9 +255,9 @@ class AgentsServer:
         if ended.code is None:
             said = f"it ran into its limit after {ended.seconds:.0f} s and was ended, with all that it had started"
             return ToolRefusedError("ended_at_limit", said, ToolCall("doctor"))
-        code: agents.Code = "called_wrongly" if ended.code == 64 else "could_not_run"
+        code: mcp_tools.Code = "called_wrongly" if ended.code == 64 else "could_not_run"
         said = last.removeprefix("kernelgate: ").removeprefix("Error: ")
-        return ToolRefusedError(code, said, agents.next_after(last, ended.code, call, self.tools))
+        return ToolRefusedError(code, said, mcp_tools.next_after(last, ended.code, call, self.tools))
 
     # ---- resources and the prompt ------------------------------------------------------------------------------------
 
