@@ -26,12 +26,18 @@ from kernelgate.ci.policy.policy import Policy, every_constant
 
 JUDGING = {"certainty", "gates", "processes"}
 """The sections of the policy that a verdict depends on."""
+JUDGES = {
+    *("cards", "case", "correctness", "dependence", "estimate", "inference"),
+    *("location", "prior", "stats", "validity", "verdict", "witness"),
+}
+"""The modules of ci/judge that a verdict is computed by. The others word it, or decide what else a merge is held to."""
 PINNED = "commit:"
 
 
 def rules_of(policy: Policy) -> str:
     """Names what a record is judged by: the same for policies that give every record the same verdict."""
-    numbers = [(one.name, one.value) for one in every_constant() if one.source.startswith("ci/judge/")]
+    sources = {f"ci/judge/{module}.py" for module in JUDGES}
+    numbers = [(one.name, one.value) for one in every_constant() if one.source in sources]
     asked = f"{SCHEMA} {policy.model_dump_json(include=JUDGING)} {numbers}"
     return hashlib.sha256(asked.encode()).hexdigest()[:16]
 

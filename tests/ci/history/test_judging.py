@@ -19,12 +19,13 @@ from kernelgate.ci.history.past import AskedCases
 from kernelgate.ci.judge.prior import NO_HISTORY, History
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.pipeline import prior
-from kernelgate.ci.policy.policy import Gates, Measure, Policy
+from kernelgate.ci.policy.policy import DecidingNumber, Gates, Measure, Policy, every_constant
 from kernelgate.ci.report.gpu import NightsByCase
 from tests import runs
 from tests.ci.history.conftest import QUICK
 from tests.ci.history.entries import BASE, H200, HEAD, a_record, an_entry, put, write
 from tests.ci.records import case, noise
+from tests.test_architecture import imports, modules
 
 
 def test_an_entry_says_what_the_verdict_says() -> None:
@@ -91,6 +92,27 @@ def test_the_rules_are_what_a_verdict_depends_on() -> None:
     assert read <= judging.JUDGING
     assert judging.rules_of(Policy(gates=Gates(margin_pct=0.5))) != judging.rules_of(Policy())
     assert judging.rules_of(Policy(measure=Measure(skip_labels=()))) == judging.rules_of(Policy())
+
+
+def computed_by(module: str, known: frozenset[str] = frozenset()) -> frozenset[str]:
+    """This module of ci/judge, and those that it imports, directly or not."""
+    known |= {module}
+    for name in imports(modules()[f"ci.judge.{module}"]):
+        package, _, other = name.rpartition(".")
+        if package == "kernelgate.ci.judge" and other not in known:
+            known = computed_by(other, known)
+    return known
+
+
+@pytest.mark.parametrize(("module", "counts"), [("prior", True), ("static", False), ("sentences", False)])
+def test_only_a_number_that_verdicts_are_computed_from_judges_the_history_again(
+    module: str, counts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules, numbers = judging.rules_of(Policy()), every_constant()
+    added = DecidingNumber(name="ROUNDING", value=0.01, source=f"ci/judge/{module}.py", reason="")
+    monkeypatch.setattr(judging, "every_constant", lambda: (*numbers, added))
+    assert (judging.rules_of(Policy()) != rules) is counts
+    assert computed_by("verdict") == judging.JUDGES | {"baseline_age", "sentences"}, "the last two only word it"
 
 
 KEY = CaseKey("norm", "one")
