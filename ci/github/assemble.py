@@ -24,7 +24,7 @@ from kernelgate.ci.github.plan import DRAFT, JUDGE_PATHS, NO_CARD, skipped
 from kernelgate.ci.github.untrusted_artifact import FailureNote
 from kernelgate.ci.judge import cards, completeness, correctness, gate
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status
-from kernelgate.ci.judge.gate import INCOMPLETE, NOT_MEASURED, UNTRUSTED, Decision, Doubt, Fault
+from kernelgate.ci.judge.gate import INCOMPLETE, NOT_MEASURED, UNTRUSTED, BlockCode, Blocker, Decision, Doubt, Fault
 from kernelgate.ci.judge.prior import History, Past, no_past
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
@@ -103,10 +103,10 @@ def assemble(
     results = _results(folder, asked)
     described = _with_measured(described, results, info)
     asked = replace(asked, description=described)
-    hold, claims_block = policy.gates.doubt == "hold" and task == "bench", policy.template.claims == "block"
+    hold = policy.gates.doubt == "hold" and task == "bench"
     evidence, refused = [one.evidence for one in results], [(why,) for why in info.refused]
     again = info.attempts < ATTEMPTS
-    decision = gate.decide(evidence, described.blocking, refused, claims_block, info.acceptances, hold, again)
+    decision = gate.decide(evidence, described.blocking, refused, info.acceptances, hold, again)
     try:
         return _posting(results, decision, asked)
     except Exception as error:
@@ -268,13 +268,15 @@ def _judged(label: str, measured: RunRecord, asked: _Asked) -> GpuReport:
     decided = part.evidence.verdict or RecordVerdict("", Outcome.INCONCLUSIVE, "", ())
     written = asked.description.claims
     shown, deciding = (claims.assess(written, measured, one, policy.gates) for one in (verdict, decided))
-    contradicted = tuple(one.claim.text for one in deciding if one.finding is claims.Support.CONTRADICTED)
+    contradicted = [one.claim.text for one in deciding if one.finding is claims.Support.CONTRADICTED]
+    against = contradicted if policy.template.claims == "block" else ()
+    blockers = [Blocker(BlockCode.CONTRADICTED_CLAIM, label, claim) for claim in against]
     # Of a CPU kernel nothing spills that the compiler tells.
     read = any(build.kernels for build in measured.builds) or formatting.on_cpu(measured.environment.device)
     unread = not read and policy.static.new_spills == "fail" and not correctness.is_wrong(measured)
     return replace(
         part,
-        evidence=replace(part.evidence, contradicted=contradicted),
+        evidence=replace(part.evidence, blockers=(*part.evidence.blockers, *blockers)),
         claims=tuple(one.line for one in shown),
         remarks=(_UNREAD,) if unread else (),
         nights=asked.trusted.nights(measured),

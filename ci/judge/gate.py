@@ -31,9 +31,8 @@ from typing import Final, Literal, Self
 import numpy as np
 import scipy
 
-from kernelgate.bench.core.documentation import page
 from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, timed_cases
-from kernelgate.ci.document.model import Code, Line, Link, Piece
+from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.judge import accuracy, cards, completeness, correctness, reference, static
 from kernelgate.ci.judge.case import CERTAIN, CaseVerdict, Outcome, RecordVerdict, Status, overall, worst_first
 from kernelgate.ci.judge.validity import DRIFT, Finding
@@ -53,58 +52,21 @@ class Label(StrEnum):
 
 
 class BlockCode(StrEnum):
-    """Why a merge is blocked, the first one that applies being the headline: what people call it, where a space at the
-    end asks for the case or kernel; and how to get rid of it, as far as that is the same whatever was found."""
+    """Why a merge is blocked. The first one that applies is the headline's, and what the next step is about; the words
+    are in ci/report/headline.py and ci/report/now.py."""
 
-    cause: str
-    way_out: Line
-
-    def __new__(cls, code: str, cause: str, *way_out: Piece) -> Self:
-        made = str.__new__(cls, code)
-        made._value_, made.cause, made.way_out = code, cause, way_out
-        return made
-
-    WRONG_OUTPUT = "wrong_output", "a wrong result"
-    DOES_NOT_COMPILE = (
-        *("does_not_compile", "a compiler error"),
-        *(" fix that error; ", Code("kernelgate build"), " compiles without a GPU."),
-    )
-    SANITIZER = (
-        *("sanitizer", "what compute-sanitizer found in "),
-        *(Code("kernelgate sanitize"), " looks again on your GPU; see "),
-        *(Link("what it watches", page("fuzzing.md#compute-sanitizer")), "."),
-    )
-    SLOWER = "slower", "a regression"
-    LESS_ACCURATE = (
-        *("less_accurate", "a loss of accuracy in "),
-        *(" see where precision went; ", Code("kernelgate accuracy"), " measures it again; see "),
-        *(Link("how it is measured", page("statistics.md#accuracy")), "."),
-    )
-    NEW_SPILLS = (
-        *("new_spills", "new register spills in "),
-        *(" use fewer registers: ", Link("what helps", page("CUDA_COOKBOOK.md#register-spills")), "; "),
-        *(Code("kernelgate resources"), " shows them without a GPU."),
-    )
-    OCCUPANCY_LOSS = (
-        *("occupancy_loss", "a lower occupancy of "),
-        *(" win occupancy back: ", Link("what helps", page("CUDA_COOKBOOK.md#occupancy")), "; "),
-        *(Code("kernelgate resources"), " shows it without a GPU."),
-    )
-    BELOW_REFERENCE = (
-        *("below_reference", "less than the reference's least speed in "),
-        *(" ", Code("kernelgate profile"), " says what takes the time; see "),
-        *(Link("how to read it", page("CUDA_COOKBOOK.md")), "."),
-    )
-    MEMORY = (
-        *("memory", "more memory than the policy allows in "),
-        *(" free or reuse the workspace of a call; see ", Link("what is counted", page("comment.md#memory")), "."),
-    )
-    CONTRADICTED_CLAIM = "contradicted_claim", "a claim that the measurement contradicts"
-    DESCRIPTION = "description", "the description"
-    SHARED_COMMIT = (
-        *("shared_commit", "another pull request that has the same commit"),
-        " close all pull requests of this commit but one.",
-    )
+    WRONG_OUTPUT = "wrong_output"
+    DOES_NOT_COMPILE = "does_not_compile"
+    SANITIZER = "sanitizer"
+    SLOWER = "slower"
+    LESS_ACCURATE = "less_accurate"
+    NEW_SPILLS = "new_spills"
+    OCCUPANCY_LOSS = "occupancy_loss"
+    BELOW_REFERENCE = "below_reference"
+    MEMORY = "memory"
+    CONTRADICTED_CLAIM = "contradicted_claim"
+    DESCRIPTION = "description"
+    SHARED_COMMIT = "shared_commit"
     """Several pull requests have the commit, to which the check run belongs."""
 
 
@@ -171,8 +133,6 @@ class GpuEvidence:
     """Where there is no record or a wrong one: whose fault that is. Where the job's end contradicts it: `DISPUTED`."""
     blockers: tuple[Blocker, ...] = ()
     """What blocks beside the fault and a regression, where the policy lets it."""
-    contradicted: tuple[str, ...] = ()
-    """Claims that this GPU's measurement contradicts."""
     missing: tuple[Line, ...] = ()
     """What was to be measured and was not, a sentence each."""
     doubts: tuple[Doubt, ...] = ()
@@ -223,7 +183,7 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     proven, decides = cards.without(record, cards.of_head(record)), _of_proven(record, verdict)
     wrong = correctness.is_wrong(proven)
     compiled = (one for one in static.judge(proven.builds, policy.static) if one.blocks)
-    found = [(BlockCode[one.code.upper()], one.kernel) for one in compiled]
+    found = [(BlockCode(one.code), one.kernel) for one in compiled]
     missing = [*held.missing]
     if gates.sanitizer == "fail":
         findings = correctness.new_sanitizer_findings(proven)
@@ -238,7 +198,8 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     for action, code, cases, unmeasured in of_cases:
         if action == "fail":
             # The worst case. Of a wrong result nothing else is said: not how inaccurate, slow or large it is.
-            found += [(code, cards.called(proven, key)) for key in cases[: 0 if wrong else 1]]
+            if cases and not wrong:
+                found.append((code, cards.called(proven, cases[0])))
             missing += unmeasured
     by_machine = held.by_machine and missing == [*held.missing]
     lacking = [Doubt(INCOMPLETE, label, cause="machine" if by_machine else "head")] if missing else []
@@ -270,7 +231,6 @@ def decide(
     gpus: Sequence[GpuEvidence],
     description: Sequence[str] = (),
     refused: Sequence[Line] = (),
-    claims_block: bool = True,
     accepted: Sequence[Acceptance] = (),
     hold: bool = True,
     again: bool = False,
@@ -278,49 +238,56 @@ def decide(
     """What follows from everything that is known.
 
     `description`: the sections that are missing and block. `refused`: artifacts that could not be used, a sentence
-    each. `claims_block`: whether the policy lets a contradicted claim block. `accepted`: everything that somebody
-    accepted, for whatever commits. `hold`: whether the policy lets a doubt hold the merge.
-    `again`: whether it may still be measured again by itself.
+    each. `accepted`: everything that somebody accepted, for whatever commits. `hold`: whether the policy lets a doubt
+    hold the merge. `again`: whether it may still be measured again by itself.
     """
     found = [Blocker(BlockCode.DESCRIPTION, None, section) for section in description]
-    open_, regressions = [*refused], []
+    open_, regressions = [*refused], list[Regression]()
+    doubts = [Doubt(REFUSED, None)] if refused else []
     for gpu in gpus:
-        if gpu.fault and gpu.fault.blocks:
-            found.append(Blocker(gpu.fault.blocks, gpu.label))
-        taken = _taken(gpu, accepted)
-        regressed = [Regression(gpu.label, case, case in taken) for case in _regressed(gpu)]
-        if left := next((one.case for one in regressed if not one.accepted), None):
-            # CARD/ID where the verdict has several cards; nothing of a mean of all cases.
-            several = gpu.verdict is not None and len({one.card for one in gpu.verdict.cases}) > 1
-            name = f"{left.card}/{left.id}" if several and left.id else left.id
-            found.append(Blocker(BlockCode.SLOWER, gpu.label, name))
-        found += gpu.blockers
-        if claims_block:
-            found += [Blocker(BlockCode.CONTRADICTED_CLAIM, gpu.label, claim) for claim in gpu.contradicted]
-        regressions += regressed
+        slower = [Regression(gpu.label, case, case in _accepted_cases(gpu, accepted)) for case in _regressed(gpu)]
+        regressions += slower
+        found += _blockers(gpu, slower)
+        doubts += _doubts(gpu)
         # A GPU without a record is no sentence here: its own report says why.
         where: Line = (Code(gpu.label), ": ") if len(gpus) > 1 else ()
         open_ += [(*where, *what) for what in gpu.missing]
     blockers = tuple(sorted(found, key=lambda one: list(BlockCode).index(one.code)))
-    outcomes = [gpu.verdict.verdict if gpu.verdict else None for gpu in gpus]
-    doubts = [Doubt(REFUSED, None)] if refused else []
-    for gpu in gpus:
-        doubts += gpu.doubts
-        if not gpu.doubts and gpu.fault and not gpu.fault.blocks:
-            # Of a GPU without a record no record speaks.
-            cause: Cause = "head" if gpu.fault is Fault.DISPUTED else "machine"
-            doubts.append(Doubt(UNMEASURED, gpu.label, cause=cause))
     again = again and hold and not blockers and not all(one.lasts for one in doubts)
     held = tuple(one for one in doubts if hold and not blockers and (again or one.holds))
     waits = bool(held) or any(gpu.fault is Fault.DISPUTED for gpu in gpus)
+    outcomes = [gpu.verdict.verdict if gpu.verdict else None for gpu in gpus]
     passes = bool(gpus) and not open_ and not waits and _PASSING.issuperset(outcomes)
-    conclusion: Conclusion = "success" if passes else "action_required" if waits else "neutral"
-    conclusion = "failure" if blockers else conclusion
     spoilt = any(one.code in (BlockCode.WRONG_OUTPUT, BlockCode.SANITIZER) for one in blockers)
-    label = None if spoilt else _label(outcomes, passes)
-    taken_ = tuple(one for one in accepted if any(one.case in _taken(gpu, [one]) for gpu in gpus))
-    settled = bool(taken_) and not blockers and not open_ and all(_is_settled(gpu, taken_) for gpu in gpus)
-    return Decision(conclusion, label, blockers, tuple(open_), tuple(regressions), taken_, held, again, settled)
+    holding = tuple(one for one in accepted if any(one.case in _accepted_cases(gpu, [one]) for gpu in gpus))
+    return Decision(
+        conclusion="failure" if blockers else "action_required" if waits else "success" if passes else "neutral",
+        label=None if spoilt else _label(outcomes, passes),
+        blockers=blockers,
+        open=tuple(open_),
+        regressions=tuple(regressions),
+        accepted=holding,
+        held=held,
+        again=again,
+        settled=bool(holding) and not blockers and not open_ and all(_is_settled(gpu, holding) for gpu in gpus),
+    )
+
+
+def _blockers(gpu: GpuEvidence, regressions: Sequence[Regression]) -> Iterator[Blocker]:
+    if gpu.fault and gpu.fault.blocks:
+        yield Blocker(gpu.fault.blocks, gpu.label)
+    if worst := next((one.case for one in regressions if not one.accepted), None):
+        # CARD/ID where the verdict has several cards; nothing of a mean of all cases.
+        several = gpu.verdict is not None and len({one.card for one in gpu.verdict.cases}) > 1
+        yield Blocker(BlockCode.SLOWER, gpu.label, f"{worst.card}/{worst.id}" if several and worst.id else worst.id)
+    yield from gpu.blockers
+
+
+def _doubts(gpu: GpuEvidence) -> tuple[Doubt, ...]:
+    if gpu.doubts or gpu.fault is None or gpu.fault.blocks:
+        return gpu.doubts
+    # Of a GPU without a record no record speaks.
+    return (Doubt(UNMEASURED, gpu.label, cause="head" if gpu.fault is Fault.DISPUTED else "machine"),)
 
 
 _PASSING = frozenset({Outcome.IMPROVED, Outcome.FASTER, Outcome.EQUIVALENT})
@@ -335,7 +302,7 @@ def _regressed(gpu: GpuEvidence) -> tuple[CaseKey, ...]:
     return (*cases, *(CaseKey(mean.card, "") for mean in gpu.verdict.means if mean.status is Status.REGRESSED))
 
 
-def _taken(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> frozenset[CaseKey]:
+def _accepted_cases(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> frozenset[CaseKey]:
     """What was accepted of this GPU's commits, and of no others.
 
     With a case goes the mean that it alone carries past its gate: where each other case of the card is shown not to be
@@ -354,9 +321,9 @@ def _is_settled(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> bool:
     """Whether all is certain that is not accepted, whatever is slower within the gates."""
     if gpu.verdict is None or gpu.verdict.refused is not None or gpu.fault is not None:
         return False
-    taken = _taken(gpu, accepted)
-    cases = [case for case in gpu.verdict.cases if case.key not in taken]
-    means = [mean for mean in gpu.verdict.means if CaseKey(mean.card, "") not in taken]
+    left_out = _accepted_cases(gpu, accepted)
+    cases = [case for case in gpu.verdict.cases if case.key not in left_out]
+    means = [mean for mean in gpu.verdict.means if CaseKey(mean.card, "") not in left_out]
     return overall(cases, means) in CERTAIN - {Outcome.REGRESSED}
 
 

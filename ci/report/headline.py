@@ -146,20 +146,35 @@ def _causes(gpus: Sequence[GpuReport], decision: Decision, beside: str | None = 
     return (*formatting.separated(causes[:MAX_CAUSES]), more)
 
 
+_CAUSES = {
+    BlockCode.WRONG_OUTPUT: ("a wrong result", None),
+    BlockCode.DOES_NOT_COMPILE: ("a compiler error", None),
+    BlockCode.SANITIZER: ("what compute-sanitizer found", "in"),
+    BlockCode.SLOWER: ("a regression", "of"),
+    BlockCode.LESS_ACCURATE: ("a loss of accuracy", "in"),
+    BlockCode.NEW_SPILLS: ("new register spills", "in"),
+    BlockCode.OCCUPANCY_LOSS: ("a lower occupancy", "of"),
+    BlockCode.BELOW_REFERENCE: ("less than the reference's least speed", "in"),
+    BlockCode.MEMORY: ("more memory than the policy allows", "in"),
+    BlockCode.CONTRADICTED_CLAIM: ("a claim that the measurement contradicts", None),
+    BlockCode.DESCRIPTION: ("the description", None),
+    BlockCode.SHARED_COMMIT: ("another pull request that has the same commit", None),
+}
+"""What blocks, as people call it, and the word between that and its case or kernel; None: the line names neither."""
+
+
 def cause(blocker: Blocker, named_: bool, gpus: Sequence[GpuReport] = ()) -> Line:
     """`gpus`: whose records name what compute-sanitizer found."""
     where: Line = (" on ", Code(blocker.gpu)) if named_ and blocker.gpu else ()
-    words = blocker.code.cause
     if blocker.code is BlockCode.SANITIZER and (found := sanitized(gpus, blocker)) is not None:
         # The line of the source is enough where it is known: the kernel is named below.
         bounded = {"text": visible(found.text, 60), "tool": found.tool and visible(found.tool, 20)}
         at_line = {"kernel": None} if found.file and found.line else {}
         said = correctness.finding(found.model_copy(update=bounded | at_line))
         return (*(replace(one, most=24) if isinstance(one, Code) else one for one in said), *where)
-    if blocker.code is BlockCode.SLOWER and blocker.subject:
-        words += " of "
-    subject = Code(blocker.subject, most=60) if blocker.subject else "the kernel"
-    return (words, *((subject,) if words.endswith(" ") else ()), *where)
+    words, before = _CAUSES[blocker.code]
+    subject: Line = (f" {before} ", Code(blocker.subject, most=60)) if before and blocker.subject else ()
+    return (words, *subject, *where)
 
 
 def sanitized(gpus: Sequence[GpuReport], blocker: Blocker) -> CheckFinding | None:

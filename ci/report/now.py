@@ -19,6 +19,11 @@ from kernelgate.ci.report.links import Links, as_here, base_option, docs, same_h
 
 NOW = Strong("Now:")
 SHOWS_THE_ERROR = " shows the error, which the run left no note of, and needs no GPU; fix that."
+RESOURCES = Code("kernelgate resources")
+PROFILE: Line = (
+    *(NOW, " ", Code("kernelgate profile"), " says what takes the time; see "),
+    *(docs("how to read it", "CUDA_COOKBOOK.md"), "."),
+)
 
 MAX_CASES = 2
 """Cases that a command names; of more it names none, which means all."""
@@ -85,12 +90,32 @@ def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, plac
             found = headline.sanitized(gpus, first)
             place = f"{found.file}:{found.line}" if found and found.file and found.line else ""
             at: Line = (" at ", Code(place, most=40)) if place else ()
-            return (NOW, " fix it", *at, "; ", *first.code.way_out)
+            watches = docs("what it watches", "fuzzing.md#compute-sanitizer")
+            again = (Code("kernelgate sanitize"), " looks again on your GPU; see ", watches, ".")
+            return (NOW, " fix it", *at, "; ", *again)
         case BlockCode.DOES_NOT_COMPILE:
             if gpu.failure is not None and gpu.failure.of_card:
                 return (NOW, " mend the card there; ", Code("kernelgate cards"), " names all that it lacks.")
             shown = gpu.failure is not None and (gpu.failure.log or gpu.failure.target)
-            return (NOW, *(first.code.way_out if shown else (" ", Code("kernelgate build"), SHOWS_THE_ERROR)))
+            build = Code("kernelgate build")
+            if shown:
+                return (NOW, " fix that error; ", build, " compiles without a GPU.")
+            return (NOW, " ", build, SHOWS_THE_ERROR)
+        case BlockCode.LESS_ACCURATE:
+            how = docs("how it is measured", "statistics.md#accuracy")
+            again = (Code("kernelgate accuracy"), " measures it again; see ", how, ".")
+            return (NOW, " see where precision went; ", *again)
+        case BlockCode.NEW_SPILLS:
+            helps = docs("what helps", "CUDA_COOKBOOK.md#register-spills")
+            return (NOW, " use fewer registers: ", helps, "; ", RESOURCES, " shows them without a GPU.")
+        case BlockCode.OCCUPANCY_LOSS:
+            helps = docs("what helps", "CUDA_COOKBOOK.md#occupancy")
+            return (NOW, " win occupancy back: ", helps, "; ", RESOURCES, " shows it without a GPU.")
+        case BlockCode.BELOW_REFERENCE:
+            return PROFILE
+        case BlockCode.MEMORY:
+            counted = docs("what is counted", "comment.md#memory")
+            return (NOW, " free or reuse the workspace of a call; see ", counted, ".")
         case BlockCode.CONTRADICTED_CLAIM:
             what: Line = (" correct the claim ", Code(first.subject, most=80), " in ")
         case BlockCode.DESCRIPTION:
@@ -98,8 +123,8 @@ def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, plac
             what = (" add ", *formatting.separated(((Code(one, most=80),) for one in lacking), " and "), " to ")
             if gpu.failure is not None or decision.open:
                 rest = (" ", *_again(gpu, (), places), " fills in what it measures.")
-        case _:
-            return (NOW, *first.code.way_out)
+        case BlockCode.SHARED_COMMIT:
+            return (NOW, " close all pull requests of this commit but one.")
     described = Link("the description", places.pull) if places.pull else "the description"
     return (Strong("To unblock:"), *what, described, ".", *rest)
 
@@ -160,7 +185,7 @@ def _of_verdict(gpu: GpuReport, decision: Decision, places: Links, far_below: bo
     if gpu.verdict is None or gpu.verdict.refused is not None:
         return once_more
     if far_below and not undecided:
-        return (NOW, *BlockCode.BELOW_REFERENCE.way_out)
+        return PROFILE
     if gpu.cases and headline.is_alone(gpu.cases):
         return (NOW, " nothing to do: once this is merged, the next change has a base.")
     findings = [finding.code for one in undecided for finding in one.case.disqualifying]

@@ -14,6 +14,8 @@ from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report_examples import EXAMPLES, Example
 
 SPILLS = Blocker(BlockCode.NEW_SPILLS, "l4", "attention")
+CLAIM = Blocker(BlockCode.CONTRADICTED_CLAIM, "l4", "all cases: 20% faster")
+BLOCKERS = [(), (SPILLS,), (CLAIM,), (SPILLS, CLAIM)]
 
 NAMES = (
     *("slower", "faster", "equivalent", "cannot_tell_throttled", "mixed", "certain_below_gate", "wrong_result"),
@@ -37,22 +39,20 @@ MADE: dict[str, Example] = {
     **{f"own {name}": _own(CARD_EXAMPLES[name]()) for name in CARDS},
 }
 
-Mix = tuple[str, Fault | None, tuple[Blocker, ...], tuple[str, ...], tuple[tuple[str], ...]]
+Mix = tuple[str, Fault | None, tuple[Blocker, ...], tuple[tuple[str], ...]]
 
 MIXES = st.tuples(
     st.sampled_from(sorted(MADE)),
     st.none() | st.sampled_from(Fault),
-    st.sampled_from([(), (SPILLS,)]),
-    st.sampled_from([(), ("all cases: 20% faster",)]),
+    st.sampled_from(BLOCKERS),
     st.sampled_from([(), (("one case was not timed",),)]),
 )
 
 
 def part(label: str, mix: Mix) -> GpuReport:
-    name, fault, blockers, contradicted, missing = mix
+    name, fault, blockers, missing = mix
     if fault is not None:
         return of_failure(label, Failure(fault, "It broke."), Run())
     made = of_record(label, MADE[name].record, MADE[name].verdict, Policy())
-    blocked = (*made.evidence.blockers, *blockers)
-    held = replace(made.evidence, blockers=blocked, contradicted=contradicted, missing=missing)
-    return replace(made, evidence=held)
+    blocked = (*made.evidence.blockers, *(replace(one, gpu=label) for one in blockers))
+    return replace(made, evidence=replace(made.evidence, blockers=blocked, missing=missing))

@@ -33,7 +33,7 @@ from kernelgate.ci.report.links import Links
 from tests import accuracies
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, cards_record, fuzzed, timed
 from tests.ci.judge.told import missing, plain
-from tests.ci.mixes import MADE, MIXES, SPILLS, Mix, part
+from tests.ci.mixes import CLAIM, MADE, MIXES, SPILLS, Mix, part
 from tests.ci.report_examples import BASE_SHA, HEAD_SHA, Example, judge, slower
 from tests.runs import case, process, run_record
 
@@ -74,7 +74,7 @@ def codes(decision: Decision) -> list[str]:
         (l4(None, fault=Fault.DISPUTED), "action_required", None, []),
         (l4(SLOWER, fault=Fault.DISPUTED), "failure", Label.REGRESSED, ["slower"]),
         (l4(FASTER, blockers=(SPILLS,)), "failure", Label.IMPROVED, ["new_spills"]),
-        (l4(SAME, contradicted=("20% faster",)), "failure", Label.UNCHANGED, ["contradicted_claim"]),
+        (l4(SAME, blockers=(CLAIM,)), "failure", Label.UNCHANGED, ["contradicted_claim"]),
         (l4(FASTER, missing=(("a case was not timed",),)), "neutral", None, []),
         (l4(replace(OPEN, refused="no cases")), "neutral", None, []),
     ],
@@ -128,11 +128,11 @@ def test_a_label_needs_every_gpu() -> None:
     assert decide([l4(SAME), little]).label is None, "faster is not unchanged"
 
 
-@given(st.lists(MIXES, min_size=1, max_size=3), st.booleans(), st.booleans(), st.booleans())
-def test_the_decision_holds_together(mixes: list[Mix], described: bool, refused: bool, claims_block: bool) -> None:
+@given(st.lists(MIXES, min_size=1, max_size=3), st.booleans(), st.booleans())
+def test_the_decision_holds_together(mixes: list[Mix], described: bool, refused: bool) -> None:
     gpus = [part(f"gpu{number}", mix).evidence for number, mix in enumerate(mixes)]
     sections, artifacts = () if described else ("## Intent",), (("an artifact is refused",),) if refused else ()
-    found = decide(gpus, sections, artifacts, claims_block)
+    found = decide(gpus, sections, artifacts)
     known = all(one.verdict is not None and one.verdict.refused is None and not one.missing for one in gpus)
     assert (found.conclusion == "failure") == found.blocks
     if found.label is Label.REGRESSED:

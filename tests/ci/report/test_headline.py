@@ -18,7 +18,7 @@ from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import headline
 from kernelgate.ci.report.build import build, compared
 from kernelgate.ci.report.gpu import GpuReport
-from tests.ci.mixes import MADE, MIXES, SPILLS, Mix, part
+from tests.ci.mixes import BLOCKERS, MADE, MIXES, Mix, part
 from tests.ci.report_examples import EXAMPLES
 
 POLICY = Policy()
@@ -45,15 +45,10 @@ def agrees(line: str, conclusion: str) -> bool:
 
 
 KINDS: list[Mix] = [
-    *((name, None, (), (), ()) for name in sorted(MADE)),
-    *(("slower", fault, (), (), ()) for fault in Fault),
+    *((name, None, (), ()) for name in sorted(MADE)),
+    *(("slower", fault, (), ()) for fault in Fault),
 ]
-EVERYTHING_ELSE = [
-    (static, contradicted, missing)
-    for static in ((), (SPILLS,))
-    for contradicted in ((), ("20% faster",))
-    for missing in ((), (("one case was not timed",),))
-]
+EVERYTHING_ELSE = list(itertools.product(BLOCKERS, ((), (("one case was not timed",),))))
 
 
 def first_line(mixes: list[Mix], described: bool = True, refused: bool = False) -> tuple[str, str]:
@@ -70,26 +65,23 @@ def first_line(mixes: list[Mix], described: bool = True, refused: bool = False) 
 @pytest.mark.parametrize("mix", KINDS, ids=lambda mix: f"{mix[0]}-{mix[1]}")
 def test_the_mark_the_words_and_the_check_agree(mix: Mix) -> None:
     """Every verdict and fault with everything that may block or be missing, and beside every other on two GPUs."""
-    for static, contradicted, missing in EVERYTHING_ELSE:
+    for blockers, missing in EVERYTHING_ELSE:
         for described, refused in itertools.product((True, False), repeat=2):
-            line, conclusion = first_line([(*mix[:2], static, contradicted, missing)], described, refused)
+            line, conclusion = first_line([(*mix[:2], blockers, missing)], described, refused)
             assert agrees(line, conclusion), (line, conclusion)
     for other in KINDS:
         line, conclusion = first_line([mix, other])
         assert agrees(line, conclusion), (other, line, conclusion)
 
 
-@given(st.lists(MIXES, min_size=1, max_size=3), st.booleans(), st.booleans(), st.booleans())
+@given(st.lists(MIXES, min_size=1, max_size=3), st.booleans(), st.booleans())
 @settings(max_examples=15)
-def test_every_surface_says_the_first_line(
-    mixes: list[Mix], described: bool, refused: bool, claims_block: bool
-) -> None:
+def test_every_surface_says_the_first_line(mixes: list[Mix], described: bool, refused: bool) -> None:
     gpus = [part(f"gpu{number}", mix) for number, mix in enumerate(mixes)]
     found = decide(
         [one.evidence for one in gpus],
         () if described else ("## Intent and hypothesis",),
         (("artifact kernelgate-record-h100 is refused",),) if refused else (),
-        claims_block,
     )
     shown = surfaces(gpus, found)
     assert not re.search(r"`[();:,.]+`", shown[0]), "punctuation shown as code"
@@ -101,7 +93,7 @@ def test_every_surface_says_the_first_line(
 
 def test_the_gpu_that_blocks_is_named_and_not_one_with_worse_news_that_does_not() -> None:
     """What the pull request's own card calls wrong decides nothing."""
-    line, conclusion = first_line([("own one_card_wrong", None, (), (), ()), ("slower", None, (), (), ())])
+    line, conclusion = first_line([("own one_card_wrong", None, (), ()), ("slower", None, (), ())])
     assert (line, conclusion) == ("❌ Blocks: 1 of 9 cases 4.9% slower on gpu1, 8 unchanged", "failure")
 
 
