@@ -33,6 +33,7 @@ from kernelgate.bench.system.worker import worker_pool
 from kernelgate.bench.timing import process
 from kernelgate.ci.commands import options
 from kernelgate.ci.commands.options import MORE_THAN_0, OUTPUT, OUTPUT_FOLDER, PATH, Answered, AskedSides, answers
+from kernelgate.ci.document import render
 from kernelgate.ci.explain import analyze as profiles
 from kernelgate.ci.explain.analyze import AnalysesAnswer
 from kernelgate.ci.github.actions import Step
@@ -311,5 +312,7 @@ def resources(sides: AskedSides, run: Path | None, rules: Policy, tile: str | No
     findings = static.judge(builds, rules.static)
     for finding in findings:
         progress.say(str(finding))
+    for line in static.unseen(builds, rules.static):
+        progress.say(f"not known: {render.plain_line(line)}")
     failed = any(finding.blocks for finding in findings)
     return Answered(CompilerFacts(builds, findings), static.to_text(builds), int(failed), added)

@@ -64,7 +64,7 @@ _LATER: Line = (
     Mark.SLIGHT,
     " This changes kernelgate itself: that takes effect after the merge, and not on this page.",
 )
-_UNREAD: Line = (Mark.SLIGHT, " Registers and spills were not read, so new spills would not have been seen.")
+_UNREAD: Line = (Mark.SLIGHT, " Registers and spills were not read, so new spills or lost occupancy would not be seen.")
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,8 @@ def _judged(label: str, measured: RunRecord, asked: _Asked) -> GpuReport:
     blockers = [Blocker(BlockCode.CONTRADICTED_CLAIM, label, claim) for claim in against]
     # Of a CPU kernel nothing spills that the compiler tells.
     read = any(build.kernels for build in measured.builds) or formatting.on_cpu(measured.environment.device)
-    unread = not read and policy.static.new_spills == "fail" and not correctness.is_wrong(measured)
+    gated = "fail" in (policy.static.new_spills, policy.static.occupancy_loss)
+    unread = not read and gated and not correctness.is_wrong(measured)
     return replace(
         part,
         evidence=replace(part.evidence, blockers=(*part.evidence.blockers, *blockers)),

@@ -203,13 +203,15 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
             missing += unmeasured
     by_machine = held.by_machine and missing == [*held.missing]
     lacking = [Doubt(INCOMPLETE, label, cause="machine" if by_machine else "head")] if missing else []
+    if unseen := static.unseen(proven.builds, policy.static):
+        lacking.append(Doubt(OCCUPANCY_UNKNOWN, label))
     return GpuEvidence(
         label=label,
         verdict=decides,
         doubts=() if wrong else (*doubts_of(label, record, decides, gates), *lacking),
         fault=Fault.OUTPUT if wrong else None,
         blockers=tuple(Blocker(code, label, subject) for code, subject in found),
-        missing=tuple(missing),
+        missing=(*missing, *unseen),
         head_sha=record.run.head_sha,
         base_sha=record.run.base_sha,
     )
@@ -346,6 +348,7 @@ LIKELY_SLOWER: Final = "likely_slower"
 REFUSED: Final = "refused"
 INCOMPLETE: Final = "incomplete"
 UNMEASURED: Final = "not_measured"
+OCCUPANCY_UNKNOWN: Final = "occupancy_unknown"
 Cause = Literal["head", "machine"]
 OF_MACHINE: Final = frozenset({"throttled", "clock_change", "few_values", "too_few", UNCONFIRMED, VERIFIED_IN_PROCESS})
 """Findings that no head causes, or that withhold no more than the name of an improvement."""
@@ -355,7 +358,7 @@ WIDER_P: Final = 1e-3
 """The head's processes scatter more than the base's, which ran beside them, where chance explains it less often (F)."""
 LASTING: Final = {
     *(correctness.BASE_WRONG, CONTRADICTS, UNCONFIRMED, VERIFIED_IN_PROCESS),
-    *("below_floor", "beyond_reference", "few_values"),
+    *("below_floor", "beyond_reference", "few_values", OCCUPANCY_UNKNOWN),
 }
 """Findings that come again whenever it is measured."""
 

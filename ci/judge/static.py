@@ -5,20 +5,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from kernelgate.bench.core.documentation import page
-from kernelgate.bench.record import MAX_WARNINGS, Build, CompilerWarning, KernelFacts, RunRecord
+from kernelgate.bench.record import MAX_WARNINGS, Build, CompilerWarning, KernelFacts, RunRecord, Side
+from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.policy.policy import Static
 
-Code = Literal["new_spills", "occupancy_loss"]
+StaticCode = Literal["new_spills", "occupancy_loss"]
+ROUNDING: Final = 0.01
+"""Percentage points: records hold occupancy with two decimals."""
 
 
 @dataclass(frozen=True)
 class StaticFinding:
-    code: Code
+    code: StaticCode
     severity: Literal["fail", "warn"]
     kernel: str
     target: str
@@ -49,14 +52,18 @@ def shared_before(pair: Pair) -> int | None:
     return pair.base.shared_bytes
 
 
-def pairs(builds: Iterable[Build]) -> tuple[Pair, ...]:
+def pairs(builds: Sequence[Build]) -> tuple[Pair, ...]:
     """The head's kernels beside the base's of the same card, name and target."""
-    listed = [(build.side, (build.card, one.target, one.name), one) for build in builds for one in build.kernels]
-    bases = {key: one for side, key, one in listed if side == "base"}
-    return tuple(Pair(bases.get(key), one, key[0]) for side, key, one in listed if side == "head")
+    bases = dict(_kernels(builds, "base"))
+    return tuple(Pair(bases.get(key), one, key[0]) for key, one in _kernels(builds, "head"))
 
 
-def judge(builds: Iterable[Build], policy: Static) -> tuple[StaticFinding, ...]:
+def _kernels(builds: Sequence[Build], side: Side) -> Iterator[tuple[tuple[str, str, str], KernelFacts]]:
+    ours = (build for build in builds if build.side == side)
+    return (((build.card, one.target, one.name), one) for build in ours for one in build.kernels)
+
+
+def judge(builds: Sequence[Build], policy: Static) -> tuple[StaticFinding, ...]:
     """New spills and lost occupancy, as far as the policy asks for them. A kernel without a base is judged alone."""
     found = []
     for pair in pairs(builds):
@@ -67,19 +74,42 @@ def judge(builds: Iterable[Build], policy: Static) -> tuple[StaticFinding, ...]:
     return tuple(found)
 
 
-def _losses(pair: Pair) -> Iterator[tuple[Code, str]]:
+def unseen(builds: Sequence[Build], policy: Static) -> tuple[Line, ...]:
+    """What the gate on occupancy cannot see, where the policy has one, in a sentence."""
+    found = list(_uncompared(builds)) if policy.occupancy_loss == "fail" else []
+    if not found:
+        return ()
+    (kernel, gpu, why), *others = found
+    more = f" and {len(others)} more" if others else ""
+    return (("the occupancy of ", Code(kernel), f" on the {gpu}{more} cannot be compared: {why}"),)
+
+
+def _uncompared(builds: Sequence[Build]) -> Iterator[tuple[str, str, str]]:
+    """Kernel, GPU and reason. A kernel that is gone may be a new one by another name, where that has less."""
+    bases, heads = (dict(_kernels(builds, side)) for side in ("base", "head"))
+    for key, base in bases.items():
+        head, beside = heads.get(key), {other: one for other, one in heads.items() if other[:2] == key[:2]}
+        new = [one.occupancy_pct for other, one in beside.items() if other not in bases]
+        for gpu, was in base.occupancy_pct.items():
+            if not beside or (head and gpu not in head.occupancy_pct):
+                yield base.name, gpu, "the head's is not known"
+            elif not head and any(pct.get(gpu, 0.0) < was - ROUNDING for pct in new):
+                yield base.name, gpu, "the head has no kernel of this name"
+
+
+def _losses(pair: Pair) -> Iterator[tuple[StaticCode, str]]:
     head, base = pair.head, pair.base
     before, after = base.spill_bytes or 0 if base else 0, head.spill_bytes or 0
     if after > before:
         yield "new_spills", f"{after} bytes of registers are spilled to local memory; the base spills {before}"
     for gpu, now in head.occupancy_pct.items():
         was = base.occupancy_pct.get(gpu) if base else None
-        if was is not None and now < was - 0.01:
+        if was is not None and now < was - ROUNDING:
             because = f", limited by {head.occupancy_limits[gpu]}" if head.occupancy_limits.get(gpu) else ""
             yield "occupancy_loss", f"occupancy on the {gpu} falls from {was:g}% to {now:g}%{because}"
 
 
-def to_text(builds: Iterable[Build]) -> str:
+def to_text(builds: Sequence[Build]) -> str:
     """A block for each kernel, base → head where they differ."""
     return "\n".join(line for pair in pairs(builds) for line in _lines(pair)) or "no device code"
 

@@ -12,7 +12,7 @@ from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece, Report, 
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.case import CERTAIN, Outcome, Status
 from kernelgate.ci.judge.correctness import BASE_WRONG, wrong_outputs
-from kernelgate.ci.judge.gate import BlockCode, Decision, Fault
+from kernelgate.ci.judge.gate import OCCUPANCY_UNKNOWN, BlockCode, Decision, Fault
 from kernelgate.ci.report import correctness, headline, links
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from kernelgate.ci.report.links import Links, as_here, base_option, docs, same_here, whole_again
@@ -20,6 +20,7 @@ from kernelgate.ci.report.links import Links, as_here, base_option, docs, same_h
 NOW = Strong("Now:")
 SHOWS_THE_ERROR = " shows the error, which the run left no note of, and needs no GPU; fix that."
 RESOURCES = Code("kernelgate resources")
+SHOWS_IT: Line = (RESOURCES, " shows it without a GPU.")
 PROFILE: Line = (
     *(NOW, " ", Code("kernelgate profile"), " says what takes the time; see "),
     *(docs("how to read it", "CUDA_COOKBOOK.md"), "."),
@@ -52,6 +53,9 @@ def _step(gpus: Sequence[GpuReport], worst: GpuReport, decision: Decision, place
         check = docs("Check the runner", "runner.md#5-check-the-machine")
         machine: Line = (" Lost again? ", check, ".") if lost.failure and lost.failure.fault is Fault.RUNNER else ()
         return (NOW, " nothing in your change to fix; ", *_again(lost, (), places), " measures it again.", *machine)
+    if any(one.code == OCCUPANCY_UNKNOWN for one in decision.held):
+        how = docs("how it is known", "CUDA_COOKBOOK.md#occupancy")
+        return (NOW, " keep the kernel's name, and let the library say its launch: ", how, "; ", *SHOWS_IT)
     if decision.open:
         return (NOW, " ", *_whole(worst, places), " measures what is missing.")
     return _of_verdict(worst, decision, places, far_below)
@@ -110,7 +114,7 @@ def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, plac
             return (NOW, " use fewer registers: ", helps, "; ", RESOURCES, " shows them without a GPU.")
         case BlockCode.OCCUPANCY_LOSS:
             helps = docs("what helps", "CUDA_COOKBOOK.md#occupancy")
-            return (NOW, " win occupancy back: ", helps, "; ", RESOURCES, " shows it without a GPU.")
+            return (NOW, " win occupancy back: ", helps, "; ", *SHOWS_IT)
         case BlockCode.BELOW_REFERENCE:
             return PROFILE
         case BlockCode.MEMORY:

@@ -3,8 +3,13 @@ from __future__ import annotations
 import pytest
 
 from kernelgate.bench.record import Build, KernelFacts, Side
-from kernelgate.ci.judge import static
-from kernelgate.ci.policy.policy import Static, parse
+from kernelgate.ci.document import render
+from kernelgate.ci.judge import gate, static
+from kernelgate.ci.policy.policy import Policy, Static, parse
+from kernelgate.ci.report import now
+from kernelgate.ci.report.gpu import of_record
+from tests.ci.judge.told import plain
+from tests.ci.report_examples import EXAMPLES
 
 
 def one(side: Side, registers: int, spill: int = 0, occupancy: float = 25.0, kernel: str = "attention") -> Build:
@@ -50,6 +55,39 @@ def test_what_is_not_known_is_no_loss() -> None:
     assert static.judge([one("base", 128), Build(side="head", kernels=(other,))], Static()) == ()
     (found,) = static.judge([unknown.model_copy(update={"side": "base"}), one("head", 128, spill=4)], Static())
     assert found.message == "4 bytes of registers are spilled to local memory; the base spills 0"
+
+
+RENAMED, UNKNOWN = "the head has no kernel of this name", "the head's is not known"
+
+
+@pytest.mark.parametrize(
+    ("head", "which", "why"),
+    [
+        ({"attention": 25.0, "warmup": 50.0, "helper": 10.0}, "", None),
+        ({"attention": 25.0}, "", None),  # the other is gone
+        ({"attention": 25.0, "renamed": 50.0}, "", None),
+        ({"attention": 25.0, "renamed": 49.9}, "warmup on the L4", RENAMED),
+        ({"attention": None, "warmup": 50.0}, "attention on the L4", UNKNOWN),
+        ({"renamed": None}, "attention on the L4 and 1 more", RENAMED),
+        ({}, "attention on the L4 and 1 more", UNKNOWN),
+    ],
+)
+def test_a_gate_on_occupancy_holds_what_it_cannot_see(
+    head: dict[str, float | None], which: str, why: str | None
+) -> None:
+    def kernels(side: dict[str, float | None]) -> tuple[KernelFacts, ...]:
+        known = {name: {} if pct is None else {"L4": pct} for name, pct in side.items()}
+        return tuple(KernelFacts(target="sm_89", name=name, occupancy_pct=pct) for name, pct in known.items())
+
+    made, base = EXAMPLES["equivalent"](), kernels({"attention": 25.0, "warmup": 50.0})
+    builds = (Build(side="base", kernels=base), Build(side="head", kernels=kernels(head)))
+    record = made.record.model_copy(update={"builds": builds})
+    part = of_record("l4", record, made.verdict, Policy(static=Static(occupancy_loss="fail")))
+    found = gate.decide([part.evidence], again=True)
+    assert (found.conclusion, found.again) == ("action_required" if why else "success", False)
+    assert plain(found.open) == ([f"the occupancy of {which} cannot be compared: {why}"] if why else [])
+    assert ("keep the kernel's name" in render.plain_line(now.step([part], found))) is (why is not None)
+    assert gate.decide([gate.evidence("l4", record, made.verdict, Policy())]).conclusion == "success", "no gate"
 
 
 def test_text_shows_what_changed() -> None:
