@@ -57,8 +57,8 @@ def at(url: str) -> Store:
     except (ImportError, ValueError) as error:
         raise StoreError(f"the store {url} cannot be opened: {first_line(error)}") from None
     made = Store(url, system, str(root).rstrip("/"))
-    if made.folder and made.folder.is_file():
-        raise StoreError(f"the store {url} is a file: name a folder")
+    if made.folder and os.path.lexists(made.folder) and not made.folder.is_dir():
+        raise StoreError(f"the store {url} is no folder: name one, or remove what is there")
     return made
 
 

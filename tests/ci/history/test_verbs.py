@@ -129,7 +129,7 @@ def test_an_index_of_another_version_is_made_again_where_it_is_needed(ends_with:
         (["--database", "nonsense://", "rebuild"], 64, "--database takes a file's path"),
         (["--database", "postgresql://u:pw@[::1/d", "rebuild"], 64, "--database takes a file's path"),
         (["--store", "nosuch://x", "rebuild"], 3, "the store nosuch://x cannot be opened"),
-        (["--store", "/etc/passwd", "rebuild"], 3, "the store /etc/passwd is a file: name a folder"),
+        (["--store", "/etc/passwd", "rebuild"], 3, "the store /etc/passwd is no folder: name one"),
         (["show"], 3, "there is no history at "),
     ],
 )
