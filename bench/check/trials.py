@@ -92,8 +92,9 @@ class TrialProcess(KernelWorker):
         self.starting_s = 0.0
         """What its processes took to start, until they had the library."""
 
-    def tried(self, trial: Trial, patience_s: float | None = None) -> TrialOutcome:
-        """A crash and a hang are outcomes, too. Raises KernelgateError where the library cannot be loaded."""
+    def tried(self, trial: Trial, patience_s: float | None = None, again: bool = True) -> TrialOutcome:
+        """A crash and a hang are outcomes, too; a process that is killed once is not: the machine may have done that.
+        Raises KernelgateError where the library cannot be loaded."""
         before = time.monotonic()
         with _named(f"{self.loads} has not been loaded after {NAMED_S:g} s; after {self.loading_s:g} s it is given up"):
             worker = self.started()
@@ -103,6 +104,9 @@ class TrialProcess(KernelWorker):
             with _named(f"{trial.id} has not answered for {NAMED_S:g} s; after {patience_s:g} s it counts as hung"):
                 outcome = worker.ask(trial, TrialOutcome, patience_s)
         except WorkerError as error:
+            if again and worker.killed and not error.hung:
+                self.end(is_dead=True)
+                return self.tried(trial, patience_s, again=False)
             outcome = TrialOutcome(fault=str(error), last=True, ended="hung" if error.hung else "crashed")
         if outcome.last:
             self.end(is_dead=True)

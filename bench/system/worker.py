@@ -187,9 +187,14 @@ class WorkerProcess:
 
     @property
     def ended_itself(self) -> bool:
-        """Whether it has exited or crashed, and was not killed from outside, as for want of memory."""
+        """Whether it has exited or crashed, and was not killed from outside."""
+        return self._process.poll() is not None and not self.killed
+
+    @property
+    def killed(self) -> bool:
+        """Whether it was ended from outside, as for want of memory."""
         code = self._process.poll()
-        return code is not None and self._apart.exit_code(code) not in (-signal.SIGKILL, -signal.SIGTERM)
+        return code is not None and self._apart.exit_code(code) in (-signal.SIGKILL, -signal.SIGTERM)
 
     def ended_by_work(self, error: WorkerError) -> bool:
         """Whether what it said last that it does has ended it: not its start, and not an error that it reported."""

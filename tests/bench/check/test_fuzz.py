@@ -6,8 +6,10 @@ With attention and its planted faults (tests/faulty.py); other kinds of kernels 
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import shlex
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +25,7 @@ from kernelgate.bench.check.trials import TrialOutcome, TrialProcess
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.record import BaseTrial, Check, FuzzResult
+from kernelgate.bench.system.worker import WorkerProcess
 from kernelgate.ci.commands import cli
 from tests import faulty
 from tests.bench.machine import CPU
@@ -93,6 +96,23 @@ def test_a_crash_fails_its_case_and_the_list_goes_on(built: Build) -> None:
     assert sorted(result.passed for result in done.results) == [False, False, True, True]
     assert done.results[1].message == "the process was killed by SIGSEGV; last lines of stderr: about to crash"
     assert (done.asked, done.run, done.failed, done.reason) == (4, 4, 2, None)
+
+
+@pytest.mark.usefixtures("apart")
+def test_a_process_that_is_killed_once_fails_nothing(built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for want of memory; a kernel that takes too much is killed again."""
+    started, killed = TrialProcess.started, list[int]()
+
+    def killing(process: TrialProcess) -> WorkerProcess:
+        worker = started(process)
+        if not killed and worker.pid:
+            killed.append(worker.pid)
+            os.kill(worker.pid, signal.SIGKILL)
+        return worker
+
+    monkeypatch.setattr(TrialProcess, "started", killing)
+    assert run(built("none"), drawn(False)[:2]).status == "passed"
+    assert killed
 
 
 @pytest.mark.slow
