@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Side = Annotated[str, Field(pattern=r"^(?:base|head|reference|commit:[0-9a-f]{7,64})$")]
-"""Whose code ran: `reference` is what is timed beside, such as PyTorch's own operator."""
+"""Whose code ran, which is not base or head alone: `reference` is what is timed beside, such as PyTorch's own operator,
+and a search times other commits."""
 Role = Literal["paired", "alternating", "block", "witness", "canary", "bisect"]
 """Why a process was started. `paired`: all sides in it, rounds interleaved at random; `alternating`: base and head in
 processes that take turns; `block`: one side after the other, or one alone; `witness`: base and head each in a process
@@ -250,7 +251,7 @@ class KernelFacts(Model):
     threads: Count | None = None
     """Of a block, as __launch_bounds__ gives them."""
     occupancy_pct: dict[str, NonNegative] = {}
-    """Theoretical, by GPU that runs the target."""
+    """Theoretical, by GPU that runs the target; in a profile, this name is of what was achieved."""
     occupancy_limits: dict[str, str] = {}
     instructions: dict[str, Count] = {}
     """The SASS instruction mix, by kind; `total` counts all."""

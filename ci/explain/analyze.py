@@ -90,24 +90,18 @@ def _tensor_flops(kernel: ProfiledKernel, peak: float | None, seconds: float | N
     return peak * busy / 100 if used else 0.0
 
 
-SHOWN = (
-    *("tensor_pct", "dram_pct", "l2_hit_pct", "bank_conflicts", "occupancy_pct", "registers"),
-    *("local_instructions", "shared_bytes", "grid", "waves", "sm_mhz", "memory_mhz"),
-)
-"""Beside the duration and the stalls: what a person is shown, in this order."""
+BEFORE_STALLS = ("dram_pct", "l2_hit_pct", "bank_conflicts", "occupancy_pct")
+AFTER_STALLS = ("registers", "local_instructions", "shared_bytes", "grid", "waves", "sm_mhz", "memory_mhz")
+"""Beside the duration, tensor cores and the stalls: what a person is shown, in this order."""
 TOP_STALLS = 3
 
 
 def in_order(stalls: Iterable[str], *sides: Mapping[str, float]) -> tuple[str, ...]:
-    """Every figure that is set side by side: the time, the six with these stalls among them, the rest."""
-    shown = _shown(*sides)
-    return ("duration_us", *shown[:5], *stalls, *shown[5:])
-
-
-def _shown(*sides: Mapping[str, float]) -> tuple[str, ...]:
-    """Tensor cores that nobody uses come last."""
-    used = max((side.get("tensor_pct", 0.0) for side in sides), default=0.0) >= TENSOR_UNUSED_PCT
-    return SHOWN if used else (*(key for key in SHOWN if key != "tensor_pct"), "tensor_pct")
+    """Every figure that is set side by side: the time, the six with these stalls among them, the rest. Tensor cores
+    that nobody uses come last."""
+    used = any(side.get("tensor_pct", 0.0) >= TENSOR_UNUSED_PCT for side in sides)
+    first, last = (("tensor_pct",), ()) if used else ((), ("tensor_pct",))
+    return ("duration_us", *first, *BEFORE_STALLS, *stalls, *AFTER_STALLS, *last)
 
 
 @dataclass(frozen=True)
@@ -263,7 +257,7 @@ def _lines(analysis: Analysis, against: Analysis | None) -> Iterator[str]:
             pct = "" if change["change_pct"] is None else f"  {change['change_pct']:+.1f}%"
             yield f"    {metrics.label(key)}: {metrics.show(key, old[key])} → {metrics.show(key, figures[key])}{pct}"
     else:
-        known = (key for key in _shown(figures) if key in figures)
+        known = [key for key in in_order((), figures)[1:] if key in figures]
         if shown := [f"{metrics.label(key)} {metrics.show(key, figures[key])}" for key in known]:
             yield f"  {', '.join(shown)}"
         if stalls := [f"{metrics.label(key)} {value:.1f}" for key, value in top_stalls(figures)]:

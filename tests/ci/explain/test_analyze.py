@@ -107,6 +107,14 @@ def test_against_shows_what_changed(ends_with: EndsWith) -> None:
     assert content["changes"][0]["registers"] == changed
 
 
+@pytest.mark.parametrize("tensor_pct", [0.0, 60.0])
+def test_stalls_stand_between_occupancy_and_registers_whether_or_not_tensor_cores_are_used(tensor_pct: float) -> None:
+    order = analyze.in_order(("stall_barrier",), {"tensor_pct": tensor_pct})
+    at = order.index("stall_barrier")
+    assert order[at - 1 : at + 2] == ("occupancy_pct", "stall_barrier", "registers")
+    assert order.index("tensor_pct") == (1 if tensor_pct else len(order) - 1)
+
+
 def of_collection(name: str, **planted: float) -> analyze.Analysis:
     """One kernel of the collection, with some figures as if they had been measured."""
     (found,) = [one for one in launches("collection.ncu-repz") if one.name.startswith(f"{name}(")]
