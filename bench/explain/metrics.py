@@ -123,7 +123,7 @@ _ROWS: tuple[Metric, ...] = (
     _of_section("memory_pct", "memory throughput", "%", f"gpu__compute_memory_throughput{_ELAPSED}"),
     _of_section("l2_pct", "L2 throughput", "%", f"lts__throughput{_ELAPSED}"),
     _of_section("l1_pct", "L1 throughput", "%", f"l1tex__throughput{_ACTIVE}"),
-    _of_section("l1_hit_pct", "L1 hit rate", "%", "l1tex__t_sector_hit_rate.pct"),
+    _figure("l1_hit_pct", "L1 hit rate", "%", "l1tex__t_sector_hit_rate.pct"),
     _of_section("adu_pct", "barriers and branches", "%", f"sm__inst_executed_pipe_adu{_ELAPSED}"),
     _of_section("global_sectors", "sectors of global memory", "", "memory_l2_theoretical_sectors_global"),
     _of_section("global_sectors_ideal", "sectors if coalesced", "", "memory_l2_theoretical_sectors_global_ideal"),
@@ -194,7 +194,7 @@ def quick_counters(compute_capability: tuple[int, int]) -> tuple[str, ...]:
     read = [row for key, row in METRICS.items() if row.quick and not is_stall(key)]
     own = [row.sm_89 if on_89 and row.sm_89 else row.counters[0] for row in read]
     stalls = (STALLS[reason].counters[0] for reason in quick_stalls(compute_capability))
-    return (*own, "l1tex__t_sector_hit_rate.pct", *stalls)
+    return (*own, *stalls)
 
 
 def label(key: str) -> str:
