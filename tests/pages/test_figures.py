@@ -146,8 +146,8 @@ def worst() -> str:
     most = max(share[-1] for share in shares.values())
     assert f"at worst, [simulated](statistics.md#error-rates), in {most:.1%} |" in page("proof")
     return (
-        f"up to {most:.1%} do ([simulated](#error-rates)), and {alone:.1%} if every fifth process slows the head alone "
-        "by 10%"
+        f"raises this to up to {most:.1%} ([simulated](#error-rates)), or to {alone:.1%} if every fifth process slows "
+        "the head alone by 10%"
     )
 
 
@@ -167,7 +167,7 @@ def worst() -> str:
         ("runner", lambda: f"-mmin +{RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f}"),
         ("statistics", lambda: "is more than {:g}%, three if it is more than {:g}%".format(*inference.LOTTERY_PCT)),
         ("statistics", lambda: f"takes {RULES.gates.regression_pct / RULES.gates.mean_regression_pct:g} cases"),
-        ("statistics", lambda: f"in {2 * 0.25**2:.1%} of runs of two processes, but in {2 * 0.25**4:.1%} of runs"),
+        ("statistics", lambda: f"in {2 * 0.25**2:.1%} of two-process runs, but in {2 * 0.25**4:.1%} of four"),
         ("statistics", lambda: f"where 3% of 800 calls are wrong, {0.75**24:.1%}; where 1% are, {0.75**8:.0%}"),
     ],
 )
@@ -266,7 +266,7 @@ fewer than {ci.judge.validity.DISTINCT_VALUES} distinct values
 modes at least {ci.judge.validity.MODE_DISTANCE_PCT}% apart
 times change by {ci.judge.validity.DRIFT_PCT}% within a process
 scatter too far (p < {ci.judge.dependence.DISAGREE_P})
-no verdict beyond {ci.judge.dependence.DISAGREE_PCT}% and a quarter of the change
+lie further apart than {ci.judge.dependence.DISAGREE_PCT}% and than a quarter of the mean change
 {ci.judge.validity.BEYOND_REFERENCE} times as fast as base and reference
 fewer than {ci.judge.estimate.MINIMUM_ROUNDS} rounds
 by more than {ci.judge.witness.TOLERANCE_PCT}% ({ci.judge.witness.CPU_TOLERANCE_PCT}% on a CPU)
