@@ -200,11 +200,8 @@ up to {ci.explain.bottleneck.ENOUGH_OCCUPANCY_PCT}%, it is a possible cause |
 or the launch more than {ci.explain.next_step.LAUNCH_SHARE*100}% of it |
 | a pipe or the issue slots are {ci.explain.bottleneck.UNIT_BUSY_PCT}% busy |
 A unit at {ci.explain.bottleneck.SATURATED_PCT}% of its peak is the limit
-| regression | {RULES.gates.regression_pct}% slower, and certain |
-| improvement | {RULES.gates.improvement_pct}% faster, and certain |
 | effect | p below {ci.judge.stats.GATES_P} over all cases, Cliff's delta from {ci.judge.verdict.CLIFFS_DELTA} |
 | certain | also p below {RULES.certainty.alpha}:
-| same | within {RULES.gates.margin_pct}% |
 | {ci.explain.next_step.KEEP_FROM} times as fast as before |
 | below {RULES.gates.reference_min} | stop and profile |
 | below {ci.explain.next_step.PROFILE_BELOW} | profile, remove
