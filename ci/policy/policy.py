@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import date
 from functools import cache
-from inspect import cleandoc
-from itertools import pairwise
+from inspect import cleandoc, getsource
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -279,10 +279,12 @@ def numbers(path: Path | None = None, preset: str = DEFAULT_PRESET) -> tuple[Dec
     rules = load(path, preset)
     content, presets = _read(files.content(chosen).decode() if chosen.exists() else "", str(chosen))
     changed = {(section, key) for section, keys in presets.get(preset, {}).items() for key in keys}
-    found, reasons = [], _of_keys()
+    found = []
     for section, values in rules.model_dump(mode="json").items():
+        lines = getsource(type(getattr(rules, section)))
         for key, value in values.items():
-            reason = reasons.get((type(getattr(rules, section)).__name__, key), "")
+            behind = re.search(rf'^    {key}: .*\n    """(?s:(.+?))"""', lines, re.MULTILINE)
+            reason = cleandoc(behind[1]) if behind else ""
             source = str(chosen) if key in content.get(section, {}) else "default"
             source = f"preset {preset}" if (section, key) in changed else source
             found.append(DecidingNumber(name=f"{section}.{key}", value=value, source=source, reason=reason))
@@ -353,17 +355,6 @@ class DecidingNumber(BaseModel, frozen=True):
     source: str
     """A constant's module, such as "ci/judge/prior.py"; of a key "default", its file, or "preset strict"."""
     reason: str
-
-
-def _of_keys() -> dict[tuple[str, str], str]:
-    """The reason behind a section's key, by the class and the key."""
-    classes = [one for one in ast.parse(Path(__file__).read_text("utf-8")).body if isinstance(one, ast.ClassDef)]
-    return {
-        (one.name, ast.unparse(key.target)): cleandoc(str(after.value.value))
-        for one in classes
-        for key, after in pairwise(one.body)
-        if isinstance(key, ast.AnnAssign) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-    }
 
 
 @cache
