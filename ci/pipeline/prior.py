@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from kernelgate.bench.core.errors import KernelgateError, first_line
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document.escape import is_address
-from kernelgate.ci.history.facts import INDEX_FILE
+from kernelgate.ci.history.facts import INDEX_FILE, CaseName
 from kernelgate.ci.judge.prior import NO_HISTORY, History, Past, no_past
 from kernelgate.ci.report.gpu import CaseNights, NightsByCase, no_nights
 
@@ -82,7 +82,6 @@ def nights(say: Callable[[str], None]) -> Callable[[RunRecord], NightsByCase]:
         found, gpu = {}, record.environment.device.name or ""
         try:
             from kernelgate.ci.history import database, past
-            from kernelgate.ci.history.facts import CaseName
             from kernelgate.ci.report.dashboard import page_id
 
             with database.opened(Path(where)) as opened, database.reading(opened) as connection:

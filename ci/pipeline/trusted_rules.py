@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kernelgate.bench.kernel import cards
 from kernelgate.bench.record import Expected
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
@@ -15,8 +16,6 @@ from kernelgate.ci.policy.policy import Policy
 def rules(file: Path | None, preset: str = "default") -> Policy:
     """The policy. To the paths that it names come those that the cards build from; without a card, only the folder of
     the cards counts, since there is no kernel to measure."""
-    from kernelgate.bench.kernel import cards
-
     loaded = policy.load(file, preset)
     known = cards.read(Path(cards.FOLDER))
     built = cards.paths(known)
@@ -33,8 +32,6 @@ def rules(file: Path | None, preset: str = "default") -> Policy:
 
 def expected(rules: Policy) -> dict[str, Expected]:
     """What a whole measurement of a pull request holds, by the label of its GPU."""
-    from kernelgate.bench.kernel import cards
-
     known = cards.read(Path(cards.FOLDER))
     least = rules.processes.minimum
     return {gpu.label: cards.planned(known, least, gpu.label, gpu.target, rules.checks) for gpu in rules.measure.gpus}
