@@ -20,6 +20,7 @@ from keyword import iskeyword
 import click
 
 from kernelgate.bench.core.errors import KernelgateError, OutputError, PreemptedError, UsageError
+from kernelgate.bench.system.progress import inert
 from kernelgate.ci.commands import exit_codes
 
 SECTIONS = {
@@ -176,8 +177,6 @@ def run(arguments: list[str]) -> int:
 
 def _ended(error: BaseException, arguments: list[str]) -> int:
     """Says what ended a command, to people and to the workflow that may have asked for a note of it."""
-    from kernelgate.bench.system.progress import inert  # here, because rich is not loaded for nothing
-
     code, sentence = exit_codes.of_error(error)
     _say(error if isinstance(error, click.ClickException) else inert(sentence))
     taken_away = isinstance(error, PreemptedError) or code == 128 + signal.SIGTERM
