@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from kernelgate.bench import record
 from kernelgate.bench.build import archs
@@ -42,9 +42,7 @@ ABSENT = "absent.json"
 """In a folder of libraries: why cards have none; empty where the commit has no cards."""
 
 
-class Manifest(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
+class Manifest(BaseModel, extra="forbid", frozen=True, defer_build=True):
     card: Annotated[str, Field(pattern=r"^[\w.-][\w. -]*$")]
     """The name of the card that it is of, and of a file; in the cache, of the first card that named the build."""
     kind: Literal["extension", "package"] = "extension"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from kernelgate.bench import record
 from kernelgate.bench.build.sources import Command, Extension, Package
@@ -56,9 +56,7 @@ class CardMistake(Message):
     text: Words
 
 
-class CardFacts(Message):
-    model_config = ConfigDict(ser_json_inf_nan="constants")
-
+class CardFacts(Message, ser_json_inf_nan="constants"):
     name: str
     label: str
     file: Path

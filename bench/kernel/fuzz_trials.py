@@ -17,7 +17,7 @@ from math import prod
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError, faults
@@ -470,9 +470,7 @@ Fails = Callable[[Axes], bool]
 """Whether the trial with these axes fails as the first did; False, too, where it may not be tried any more."""
 
 
-class KeptTrial(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
+class KeptTrial(BaseModel, extra="forbid", frozen=True, defer_build=True):
     id: Annotated[str, Field(max_length=1000)]
     seed: Annotated[int, Field(ge=0, lt=2**63)]
     """Of the run: `kernelgate fuzz --seed SEED --case CARD/ID` repeats it."""

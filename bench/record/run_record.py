@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import RecordError, faults
@@ -173,7 +173,7 @@ class Process(Model):
 SCHEMA: Literal["kernelgate.run/2"] = "kernelgate.run/2"
 
 
-class RunRecord(Model):
+class RunRecord(Model, validate_by_name=True, validate_by_alias=True):
     schema_: Annotated[Literal["kernelgate.run/2"], Field(alias="schema")] = SCHEMA
     run: Run = Run()
     expected: Expected | None = None
@@ -189,8 +189,6 @@ class RunRecord(Model):
     notes: tuple[Note, ...] = ()
     summary: Summary | None = None
     """Baselines only."""
-
-    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     @model_validator(mode="after")
     def _refers_to_what_is_there(self) -> Self:

@@ -13,7 +13,7 @@ from datetime import datetime
 from math import hypot, log1p
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, computed_field, model_validator
+from pydantic import AfterValidator, Field, TypeAdapter, computed_field, model_validator
 
 from kernelgate.bench.core.errors import one_line
 from kernelgate.bench.record import Model
@@ -47,11 +47,10 @@ def _in_one_line(told: Any) -> Any:
     return {key: _in_one_line(one) for key, one in told.items()} if isinstance(told, dict) else told
 
 
-class _Finite(Model):
+class _Finite(Model, allow_inf_nan=False):
     """Its numbers are finite: JSON has no others, so that nobody could read them again. Its texts, which others wrote
     and agents read, are one line each, without what a terminal would obey or nobody sees."""
 
-    model_config = ConfigDict(allow_inf_nan=False)
     _texts = model_validator(mode="before")(_in_one_line)
 
 
