@@ -11,7 +11,6 @@ import json
 import os
 import secrets
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -157,7 +156,7 @@ class Engine:
 
     def _act(self, folder: Path, tree: Path, run: WorkflowRun) -> None:
         words = [
-            str(INSTALLED / "act"),
+            *("timeout", "--signal=KILL", str(LIMIT_S), str(INSTALLED / "act")),
             run.event,
             *("-W", run.workflow.path, "-e", str(folder / "event.json"), "--actor", "octocat"),
             *("--json", "--insecure-secrets", "--no-skip-checkout", "--no-cache-server"),
@@ -176,14 +175,9 @@ class Engine:
             (folder / "log.jsonl").open("w", encoding="utf-8") as file,
             subprocess.Popen(words, cwd=tree, env=outside, text=True, **quiet) as act,
         ):
-            hanging = threading.Timer(LIMIT_S, os.killpg, (act.pid, signal.SIGKILL))
-            hanging.start()
-            try:
-                for line in act.stdout or ():
-                    file.write(line)
-                    log.read(line)
-            finally:
-                hanging.cancel()
+            for line in act.stdout or ():
+                file.write(line)
+                log.read(line)
         assert run.jobs or act.returncode == 0, (folder / "log.jsonl").read_text("utf-8")[-4000:]
 
     def _variables(self, folder: Path, run: WorkflowRun) -> dict[str, str]:
