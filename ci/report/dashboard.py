@@ -233,8 +233,8 @@ class SiteSeries:
             return None
         pinned = newest.pinned is not None
         alike = [one for one in self.trusted if one.pinned is not None or not pinned]
-        ended = {one.commit: at for at, one in enumerate(alike[:-1], 1)}
-        ends = [ended.get(one.previous, 0) for one in self.changes]
+        begun = {one.commit: at for at, one in reversed([*enumerate(alike)])}
+        ends = [begun.get(one.commit, 0) for one in self.changes]
         for first, last, one in list(zip([0, *ends], ends, self.changes, strict=False))[::-1]:
             if one.state == "refuted":
                 del alike[first:last]

@@ -74,7 +74,7 @@ def test_nights_before_a_change_that_the_code_did_not_make_are_not_the_best() ->
     nights = [point(str(at), us) for at, us in enumerate([98.0] * 9 + [97.0] * 3 + [100.0] * 9)]
     better, odd = (
         Change("step", "8", 8, "9", 9, "", -1.0, (-1, -1)),
-        Change("step", "11", 11, "12", 12, "", 3.0, (3, 3)),
+        Change("step", "9", 9, "12", 12, "", 3.0, (3, 3)),
     )
     for state, lost_pct in (("confirmed", 100 * 3 / 97), ("refuted", 100 * 2 / 98)):
         found = series(*nights, changes=(better, replace(odd, state=state))).best
