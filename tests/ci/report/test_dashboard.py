@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelgate.ci.history.facts import Change
 from kernelgate.ci.report.dashboard import SitePoint, SiteSeries
-from tests.ci.report.dashboard_examples import comparison
+from tests.ci.report.dashboard_examples import change, comparison, sha
 
 
 def point(commit: str, us: float, **parts: object) -> SitePoint:
@@ -71,13 +70,10 @@ def test_one_lucky_night_is_not_the_best(lucky: int) -> None:
 
 
 def test_nights_before_a_change_that_the_code_did_not_make_are_not_the_best() -> None:
-    nights = [point(str(at), us) for at, us in enumerate([98.0] * 9 + [97.0] * 3 + [100.0] * 9)]
-    better, odd = (
-        Change("step", "8", 8, "9", 9, "", -1.0, (-1, -1)),
-        Change("step", "9", 9, "12", 12, "", 3.0, (3, 3)),
-    )
+    nights = [point(sha(at), us) for at, us in enumerate([98.0] * 9 + [97.0] * 3 + [100.0] * 9)]
     for state, lost_pct in (("confirmed", 100 * 3 / 97), ("refuted", 100 * 2 / 98)):
-        found = series(*nights, changes=(better, replace(odd, state=state))).best
+        odd = replace(change(12, state, 3.0), previous=sha(9))
+        found = series(*nights, changes=(change(9, "confirmed", -1.0), odd)).best
         assert found.change_pct == pytest.approx(lost_pct, abs=0.05)
 
 
