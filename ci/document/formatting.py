@@ -181,6 +181,13 @@ def chance(chance: float) -> str:
     return f"probability {math.floor(1000 * min(chance, 0.9999)) / 10:g}%"
 
 
+def arrow(before: float | None, after: float | None, unit: str = "") -> str:
+    """Base → head, or head alone where they are the same or the base's is not known."""
+    if after is None:
+        return MISSING
+    return f"{after:,g}{unit}" if before is None or before == after else f"{before:,g} → {after:,g}{unit}"
+
+
 def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 

@@ -26,7 +26,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, Literal, Self
+from typing import Final, Literal
 
 import numpy as np
 import scipy
@@ -71,23 +71,20 @@ class BlockCode(StrEnum):
 
 
 class Fault(StrEnum):
-    """Whose fault it is that there is no record to judge, or none whose speed counts; and what of it blocks, which is
-    what is the author's."""
+    """Whose fault it is that there is no record to judge, or none whose speed counts."""
 
-    blocks: BlockCode | None
-
-    def __new__(cls, value: str, blocks: BlockCode | None = None) -> Self:
-        made = str.__new__(cls, value)
-        made._value_, made.blocks = value, blocks
-        return made
-
-    BUILD = "build", BlockCode.DOES_NOT_COMPILE
-    OUTPUT = "output", BlockCode.WRONG_OUTPUT
+    BUILD = "build"
+    OUTPUT = "output"
     """The head computes something else than it should."""
     RUNNER = "runner"
     OURS = "ours"
     DISPUTED = "disputed"
     """A step that runs the author's code failed, or left what cannot be read, and nothing that is trusted says why."""
+
+    @property
+    def blocks(self) -> BlockCode | None:
+        """What of it blocks: what is the author's."""
+        return {Fault.BUILD: BlockCode.DOES_NOT_COMPILE, Fault.OUTPUT: BlockCode.WRONG_OUTPUT}.get(self)
 
 
 @dataclass(frozen=True)

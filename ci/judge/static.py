@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from kernelgate.bench.core.documentation import page
 from kernelgate.bench.record import MAX_WARNINGS, Build, CompilerWarning, KernelFacts, RunRecord, Side
+from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.policy.policy import Static
 
@@ -119,14 +120,16 @@ def _lines(pair: Pair) -> Iterator[str]:
     yield f"{head.name} for {head.target}"
     for name, key in _FIGURES:
         if (after := getattr(head, key)) is not None:
-            yield f"  {name}: {_arrow(getattr(base, key), after)}"
+            yield f"  {name}: {formatting.arrow(getattr(base, key), after)}"
     for gpu, percent in head.occupancy_pct.items():
-        shown = _arrow(base.occupancy_pct.get(gpu), percent)
+        shown = formatting.arrow(base.occupancy_pct.get(gpu), percent)
         yield f"  occupancy on the {gpu}: {shown}%, limited by {head.occupancy_limits.get(gpu, '?')}"
     if head.dynamic_shared_bytes is None and not head.occupancy_pct:
         why = f"the library does not record its launches (see {page('CUDA_COOKBOOK.md#occupancy')})"
         yield f"  occupancy: unknown, because {why}"
-    mix = (f"{kind} {_arrow(base.instructions.get(kind, 0), count)}" for kind, count in head.instructions.items())
+    mix = (
+        f"{kind} {formatting.arrow(base.instructions.get(kind, 0), count)}" for kind, count in head.instructions.items()
+    )
     yield f"  instructions: {', '.join(mix)}"
 
 
@@ -138,10 +141,6 @@ _FIGURES = (
     ("dynamic shared bytes", "dynamic_shared_bytes"),
     ("threads per block", "threads"),
 )
-
-
-def _arrow(before: float | None, after: float) -> str:
-    return f"{after:g}" if before is None or before == after else f"{before:g} → {after:g}"
 
 
 _LINE = re.compile(r"\bline \d+")

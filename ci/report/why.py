@@ -289,29 +289,23 @@ def static_section(record: RunRecord, policy: Static) -> Section | None:
 def _static_row(pair: static.Pair, named: Mapping[str, str]) -> tuple[Piece | Line, ...]:
     base, head = pair.base, pair.head
     occupancy = ", ".join(
-        f"{_sides((base.occupancy_pct.get(gpu) if base else None), value, '%')} on the {gpu}"
+        f"{formatting.arrow((base.occupancy_pct.get(gpu) if base else None), value, '%')} on the {gpu}"
         for gpu, value in head.occupancy_pct.items()
     )
     mix = ", ".join(
-        f"{kind} {_sides(base.instructions.get(kind, 0) if base else None, count)}"
+        f"{kind} {formatting.arrow(base.instructions.get(kind, 0) if base else None, count)}"
         for kind, count in head.instructions.items()
         if base is None or base.instructions.get(kind) != count
     )
     return (
         (*_card(named, pair.card), Code(head.name)),
         Code(head.target),
-        _sides(base.registers if base else None, head.registers),
-        _sides(base.spill_bytes if base else None, head.spill_bytes, " B"),
-        _sides(static.shared_before(pair), head.shared_bytes, " B"),
+        formatting.arrow(base.registers if base else None, head.registers),
+        formatting.arrow(base.spill_bytes if base else None, head.spill_bytes, " B"),
+        formatting.arrow(static.shared_before(pair), head.shared_bytes, " B"),
         occupancy or formatting.MISSING,
         mix or ("unchanged" if base is not None else formatting.MISSING),
     )
-
-
-def _sides(before: float | None, after: float | None, unit: str = "") -> str:
-    if after is None:
-        return formatting.MISSING
-    return f"{after:,g}{unit}" if before is None or before == after else f"{before:,g} → {after:,g}{unit}"
 
 
 def _cookbook(link: str) -> Piece:

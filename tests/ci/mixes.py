@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from kernelgate.bench.record import Run
-from kernelgate.ci.judge.gate import BlockCode, Blocker, Fault
+from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, decide
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.gpu import Failure, GpuReport, of_failure, of_record
 from tests.ci.card_examples import CARD_EXAMPLES
@@ -56,3 +56,10 @@ def part(label: str, mix: Mix) -> GpuReport:
     made = of_record(label, MADE[name].record, MADE[name].verdict, Policy())
     blocked = (*made.evidence.blockers, *(replace(one, gpu=label) for one in blockers))
     return replace(made, evidence=replace(made.evidence, blockers=blocked, missing=missing))
+
+
+def decided(mixes: list[Mix], described: bool = True, refused: bool = False) -> tuple[list[GpuReport], Decision]:
+    """Of each mix a GPU, and what follows from all of them, from a description and from artifacts."""
+    gpus = [part(f"gpu{number}", mix) for number, mix in enumerate(mixes)]
+    sections, artifacts = () if described else ("## Intent",), (("an artifact is refused",),) if refused else ()
+    return gpus, decide([one.evidence for one in gpus], sections, artifacts)

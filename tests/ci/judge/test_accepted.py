@@ -15,7 +15,8 @@ from kernelgate.ci.judge.case import CaseVerdict, Direction, MeanVerdict, Record
 from kernelgate.ci.judge.gate import Acceptance, Fault, GpuEvidence, Label, Regression, decide
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import build
-from tests.ci.judge.test_gate import MIXES, Mix, codes, part
+from tests.ci.judge.test_gate import codes
+from tests.ci.mixes import MIXES, Mix, part
 
 HEAD, BASE, OTHER = "a" * 40, "b" * 40, "c" * 40
 

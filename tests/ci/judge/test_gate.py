@@ -33,7 +33,7 @@ from kernelgate.ci.report.links import Links
 from tests import accuracies
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, cards_record, fuzzed, timed
 from tests.ci.judge.told import missing, plain
-from tests.ci.mixes import CLAIM, MADE, MIXES, SPILLS, Mix, part
+from tests.ci.mixes import CLAIM, MADE, MIXES, SPILLS, Mix, decided
 from tests.ci.report_examples import BASE_SHA, HEAD_SHA, Example, judge, slower
 from tests.runs import case, process, run_record
 
@@ -130,9 +130,8 @@ def test_a_label_needs_every_gpu() -> None:
 
 @given(st.lists(MIXES, min_size=1, max_size=3), st.booleans(), st.booleans())
 def test_the_decision_holds_together(mixes: list[Mix], described: bool, refused: bool) -> None:
-    gpus = [part(f"gpu{number}", mix).evidence for number, mix in enumerate(mixes)]
-    sections, artifacts = () if described else ("## Intent",), (("an artifact is refused",),) if refused else ()
-    found = decide(gpus, sections, artifacts)
+    parts, found = decided(mixes, described, refused)
+    gpus = [one.evidence for one in parts]
     known = all(one.verdict is not None and one.verdict.refused is None and not one.missing for one in gpus)
     assert (found.conclusion == "failure") == found.blocks
     if found.label is Label.REGRESSED:

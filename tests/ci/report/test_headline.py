@@ -18,7 +18,7 @@ from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import headline
 from kernelgate.ci.report.build import build, compared
 from kernelgate.ci.report.gpu import GpuReport
-from tests.ci.mixes import BLOCKERS, MADE, MIXES, Mix, part
+from tests.ci.mixes import BLOCKERS, MADE, MIXES, Mix, decided
 from tests.ci.report_examples import EXAMPLES
 
 POLICY = Policy()
@@ -52,14 +52,8 @@ EVERYTHING_ELSE = list(itertools.product(BLOCKERS, ((), (("one case was not time
 
 
 def first_line(mixes: list[Mix], described: bool = True, refused: bool = False) -> tuple[str, str]:
-    gpus = [part(f"gpu{number}", mix) for number, mix in enumerate(mixes)]
-    found = decide(
-        [one.evidence for one in gpus],
-        () if described else ("## Intent",),
-        (("an artifact is refused",),) if refused else (),
-    )
-    line = headline.headline(gpus, found, Gates())
-    return render.plain_line(line), found.conclusion
+    gpus, found = decided(mixes, described, refused)
+    return render.plain_line(headline.headline(gpus, found, Gates())), found.conclusion
 
 
 @pytest.mark.parametrize("mix", KINDS, ids=lambda mix: f"{mix[0]}-{mix[1]}")
@@ -77,12 +71,7 @@ def test_the_mark_the_words_and_the_check_agree(mix: Mix) -> None:
 @given(st.lists(MIXES, min_size=1, max_size=3), st.booleans(), st.booleans())
 @settings(max_examples=15)
 def test_every_surface_says_the_first_line(mixes: list[Mix], described: bool, refused: bool) -> None:
-    gpus = [part(f"gpu{number}", mix) for number, mix in enumerate(mixes)]
-    found = decide(
-        [one.evidence for one in gpus],
-        () if described else ("## Intent and hypothesis",),
-        (("artifact kernelgate-record-h100 is refused",),) if refused else (),
-    )
+    gpus, found = decided(mixes, described, refused)
     shown = surfaces(gpus, found)
     assert not re.search(r"`[();:,.]+`", shown[0]), "punctuation shown as code"
     written, *others = (" ".join(line.split()) for line in shown)
