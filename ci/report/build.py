@@ -9,12 +9,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
 from kernelgate.bench.record import CaseKey, RunRecord, timed_cases
 from kernelgate.ci.document import escape, formatting
 from kernelgate.ci.document.formatting import counted
-from kernelgate.ci.document.model import Code, Line, Mark, Piece, Report, Section, Strong, Verbatim, table
+from kernelgate.ci.document.model import Code, Line, Mark, Piece, Report, Section, Strong, Table, Verbatim, table
 from kernelgate.ci.judge import baseline_age, gate, reference, sentences
 from kernelgate.ci.judge.case import RecordVerdict, Status, severity
 from kernelgate.ci.judge.gate import Decision
@@ -62,6 +61,8 @@ def build(
     far_below = everywhere(lambda gpu: accuracy.far_below_reference(gpu, policy.gates))
     reasons = (_why(gpu, label, policy) for gpu, label in of_deciding_first)
     why_here, *why_elsewhere = list(filter(None, reasons)) or [()]
+    stated = about.status if about else None
+    table_, under, folded, folded_title = _cases(gpus, policy.gates, stated, not merge or decision.blocks)
     made = Report(
         headline=headline.headline(gpus, decision, policy.gates, merge),
         summary=headline.summary(gpus, decision, policy, places, drawn),
@@ -70,7 +71,10 @@ def build(
             *everywhere(lambda gpu: _remarks(gpu, policy, merge)),
             *((Mark.SLIGHT, " Incomplete: ", *line) for line in unknown),
         ),
-        **_cases(gpus, policy.gates, about.status if about else None, not merge or decision.blocks),
+        cases=table_,
+        under=under,
+        folded=folded,
+        folded_title=folded_title,
         checks=(
             *chain(*why_elsewhere),
             *everywhere(lambda gpu: _checks(gpu, policy, gpus)),
@@ -212,8 +216,11 @@ MAX_ROWS = 10
 """Open rows: as many as a phone shows with what stands above them and below."""
 
 
-def _cases(gpus: Sequence[GpuReport], gates: Gates, stated: Status | None, blocks: bool) -> dict[str, Any]:
-    """The table of cases of a `Report`: what is new stands open, the others are folded, and one line says how they are.
+def _cases(
+    gpus: Sequence[GpuReport], gates: Gates, stated: Status | None, blocks: bool
+) -> tuple[Table | None, Line, Table | None, str]:
+    """The table of cases of a `Report`: what is new stands open, one line says how the others are, which are folded,
+    and their title.
 
     `stated`: the status that the first lines explain. `blocks`: whether anything blocks, or merging is no subject: else
     no row may look as if it did, such as of a card that the pull request brought.
@@ -252,7 +259,7 @@ def _cases(gpus: Sequence[GpuReport], gates: Gates, stated: Status | None, block
         table(titles, (_head(row) if alone else _row(row, blocks) for row in group)) if group else None
         for group in (named, rest)
     )
-    return {"cases": cases, "under": under, "folded": folded, "folded_title": _folded(rest)}
+    return cases, under, folded, _folded(rest)
 
 
 def _factored(rows: Sequence[JudgedCase], gpus: Sequence[GpuReport]) -> tuple[str, list[JudgedCase]]:
