@@ -314,5 +314,5 @@ def resources(sides: AskedSides, run: Path | None, rules: Policy, tile: str | No
         progress.say(str(finding))
     for line in static.unseen(builds, rules.static):
         progress.say(f"not known: {render.plain_line(line)}")
-    failed = any(finding.blocks for finding in findings)
+    failed = any(finding.severity == "fail" for finding in findings)
     return Answered(CompilerFacts(builds, findings), static.to_text(builds), int(failed), added)

@@ -179,8 +179,8 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     gates = policy.gates
     proven, decides = cards.without(record, cards.of_head(record)), _of_proven(record, verdict)
     wrong = correctness.is_wrong(proven)
-    compiled = (one for one in static.judge(proven.builds, policy.static) if one.blocks)
-    found = [(BlockCode(one.code), one.kernel) for one in compiled]
+    compiled = static.judge(proven.builds, policy.static)
+    found = [(BlockCode(one.code), one.kernel) for one in compiled if one.severity == "fail"]
     missing = [*held.missing]
     if gates.sanitizer == "fail":
         findings = correctness.new_sanitizer_findings(proven)

@@ -29,10 +29,6 @@ class StaticFinding:
     message: str
     card: str = ""
 
-    @property
-    def blocks(self) -> bool:
-        return self.severity == "fail"
-
     def __str__(self) -> str:
         return f"{self.severity}: {self.kernel} for {self.target}: {self.message}"
 

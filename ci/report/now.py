@@ -8,7 +8,7 @@ from dataclasses import replace
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
-from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece, Report, Strong
+from kernelgate.ci.document.model import Code, Line, Link, Mark, Report, Strong
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.case import CERTAIN, Outcome, Status
 from kernelgate.ci.judge.correctness import BASE_WRONG, wrong_outputs
@@ -154,19 +154,15 @@ def _repeat(gpu: GpuReport, places: Links) -> Line:
 
 
 def _regression(gpu: GpuReport, decision: Decision, places: Links) -> Line:
-    line: list[Piece] = [NOW, " "]
-    if look := links.diff(gpu.run, places, "the diff"):
-        line += ["look for the cause in ", *look, "; "]
-    line += [
-        *_whole(gpu, links.NO_LINKS, fixed=True),
-        " measures a fix on your machine. ",
-        docs("Intended?", "comment.md#accept"),
-    ]
-    if places.on_github:
-        first = next((one.case for one in decision.regressions if one.gpu == gpu.label and not one.accepted), None)
-        which = cards.called(gpu.record, first) if first and first.id else "all"
-        line += [" ", Code(f"/kernelgate accept {which} because it is intended")]
-    return tuple(line)
+    look = links.diff(gpu.run, places, "the diff")
+    looked: Line = ("look for the cause in ", *look, "; ") if look else ()
+    fixed: Line = (*_whole(gpu, links.NO_LINKS, fixed=True), " measures a fix on your machine. ")
+    line: Line = (NOW, " ", *looked, *fixed, docs("Intended?", "comment.md#accept"))
+    if not places.on_github:
+        return line
+    first = next((one.case for one in decision.regressions if one.gpu == gpu.label and not one.accepted), None)
+    which = cards.called(gpu.record, first) if first and first.id else "all"
+    return (*line, " ", Code(f"/kernelgate accept {which} because it is intended"))
 
 
 def _whole(gpu: GpuReport, places: Links, fixed: bool = False) -> Line:
