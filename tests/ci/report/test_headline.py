@@ -13,7 +13,7 @@ from kernelgate.bench.record import Calls, Expected
 from kernelgate.ci.document import render
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.publish import line_notes
-from kernelgate.ci.judge.gate import Decision, Fault, decide
+from kernelgate.ci.judge.gate import Decision, Fault
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import headline
 from kernelgate.ci.report.build import build, compared
