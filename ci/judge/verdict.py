@@ -28,7 +28,6 @@ from kernelgate.ci.judge.case import (
     overall,
 )
 from kernelgate.ci.judge.estimate import Evidence
-from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.judge.inference import Inference, claims, within_gates
 from kernelgate.ci.judge.prior import NO_HISTORY, History, Past, no_past
 from kernelgate.ci.judge.stats import INTERVAL_LEVEL, MISS
@@ -115,10 +114,10 @@ def judge(
     return RecordVerdict(name, outcome, reason, cases, None, against, means, apart=differs, against_sha=sha)
 
 
-def exit_code(verdict: RecordVerdict, decision: Decision | None = None) -> int:
+def exit_code(verdict: RecordVerdict, conclusion: str | None = None) -> int:
     """0 improved · 1 regressed, or something else blocks, such as a wrong result · 2 no gate acts: equivalent, slower
     or faster · 3 not told, likely at most, or held, such as a record that contradicts itself."""
-    decided = {"failure": 1, "action_required": 3}.get(decision.conclusion) if decision else None
+    decided = {"failure": 1, "action_required": 3}.get(conclusion or "")
     acts = {Outcome.IMPROVED: 0, Outcome.REGRESSED: 1}
     return decided or acts.get(verdict.verdict, 2 if verdict.verdict in CERTAIN else 3)
 
