@@ -119,7 +119,7 @@ def compared(verdict: RecordVerdict, record: RunRecord | None, policy: Policy, n
         built = of_verdict(record, verdict, policy)
         made, decision = built.report, built.decision
     made = replace(made, headline=(verdict.record, ": ", *made.headline)) if named else made
-    return made, exit_code(verdict, decision and decision.conclusion)
+    return made, exit_code(verdict, decision.conclusion if decision else None)
 
 
 def of_verdict(
