@@ -94,9 +94,8 @@ class LocalResult:
     @property
     def exit_code(self) -> int:
         """As `kernelgate compare` has it, of a change that is also built."""
-        return (
-            1 if self.verdict is None else exit_code(self.verdict, self.decision.conclusion if self.decision else None)
-        )
+        conclusion = self.decision.conclusion if self.decision else None
+        return 1 if self.verdict is None else exit_code(self.verdict, conclusion)
 
 
 def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
