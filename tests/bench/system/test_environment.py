@@ -14,7 +14,7 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import loading
 from kernelgate.bench.system import environment
 from kernelgate.bench.system.worker import worker_pool
-from kernelgate.bench.timing import worker
+from kernelgate.bench.timing import verifier
 from tests.bench import driver
 from tests.miniature import SCALE_CARD, write
 
@@ -105,10 +105,9 @@ def test_a_card_that_sets_torch_otherwise_is_run_as_all_are(tmp_path: Path) -> N
     assert environment.changed_numerics() is None
 
 
-def test_a_reference_is_not_timed_where_a_kernels_package_changes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker.memory, "arguments", lambda *_: {})
+def test_a_reference_is_not_timed_where_a_kernels_package_changes_it() -> None:
     in_the_old_way()
-    why = worker.without_reference(None, None)  # type: ignore[arg-type]
+    why = verifier.without_reference(None, None, {})  # type: ignore[arg-type]
     assert why is not None
     assert why.startswith("the code of base or head sets torch to other numerics than references are timed with: ")
     assert "products in tf32, convolutions in tf32" in why
