@@ -52,7 +52,7 @@ NO_CUDA_HEADER = re.compile(rf"{CUDA_MACROS}|\b(?:cuda(_runtime\w*)?|cu(blas|spa
 """What compilers say of torch's headers for CUDA where torch is built for the CPU."""
 FIRST_STABLE = (2, 11)
 """The first torch with a stable ABI that libraries are compiled for."""
-NINJA_FILE, JOB_SERVER = "build.ninja", "ninja: Jobserver mode detected"
+JOB_SERVER = "ninja: Jobserver mode detected"
 TREE = "tree"
 """In the folder where a library is made: the sources, and what compilers make of them."""
 SOURCE_TIME_S = 946_684_800
@@ -257,18 +257,20 @@ def _compiled(
     this build takes it from the cache, or from the build that is at it, such as the other side's."""
     keys = {unit: recipe.unit_key(unit) for unit in recipe.units}
 
-    def take(units: Iterable[str]) -> frozenset[str]:
-        found = {unit: cache.taken(keys[unit], tree / f"{unit}.o") for unit in units}
-        for unit, printed in found.items():
-            for line in (f"[1/1] {unit}", *printed.splitlines()) if printed is not None else ():
-                on_line(line)
-        return frozenset(unit for unit, printed in found.items() if printed is not None)
+    def take(units: Iterable[str]) -> set[str]:
+        there = set()
+        for unit in units:
+            if (printed := cache.taken(keys[unit], tree / f"{unit}.o")) is not None:
+                there.add(unit)
+                for line in (f"[1/1] {unit}", *printed.splitlines()):
+                    on_line(line)
+        return there
 
     with cache.claimed(keys.values()) as own:
         there = take(keys)
         elsewhere = [unit for unit, key in keys.items() if unit not in there and key not in own]
         mine = [unit for unit in keys if unit not in there and unit not in elsewhere]
-        (tree / NINJA_FILE).write_text(recipe.ninja_file({*there, *elsewhere}), encoding="utf-8")
+        _write_ninja(recipe, tree, {*there, *elsewhere})
         code = ninja(*(f"{unit}.o" for unit in mine if elsewhere)) if mine or not elsewhere else 0
         for unit in mine if code == 0 else ():
             rule = tree / f"{unit}.o.d"
@@ -278,7 +280,7 @@ def _compiled(
         return code
     for unit in elsewhere:
         cache.wait(keys[unit])
-    (tree / NINJA_FILE).write_text(recipe.ninja_file(there | take(elsewhere)), encoding="utf-8")
+    _write_ninja(recipe, tree, there | take(elsewhere))
     return ninja()
 
 
@@ -331,6 +333,7 @@ def _check_machine(recipe: Recipe, tree: Path, limits: TimeLimits) -> None:
     empty = tree.parent / "empty" / TREE
     plain = recipe.without_contents()
     _write_sources(plain, empty)
+    _write_ninja(plain, empty)
     output = CompilerOutput(plain.sources.files.keys(), "")
     with suppress(TimeoutError):
         if _ninja(plain, empty, limits, output.read, lambda _: None) == 0 and (empty / LIBRARY).is_file():
@@ -341,12 +344,15 @@ def _check_machine(recipe: Recipe, tree: Path, limits: TimeLimits) -> None:
 
 
 def _write_sources(recipe: Recipe, tree: Path) -> None:
-    """And what compiles them."""
+    """And the links to what compiles them."""
     cache.write_all(tree, recipe.sources.files)
     for path in recipe.sources.files:
         os.utime(tree / path, (SOURCE_TIME_S, SOURCE_TIME_S))
-    (tree / NINJA_FILE).write_text(recipe.ninja_file(()), encoding="utf-8")
     toolchain.link(recipe.toolchain, tree)
+
+
+def _write_ninja(recipe: Recipe, tree: Path, there: Collection[str] = ()) -> None:
+    (tree / "build.ninja").write_text(recipe.ninja_file(there), encoding="utf-8")
 
 
 # ---- The recipe: translation units, flags, and the build.ninja that says so ------------------------------------------
@@ -405,13 +411,17 @@ class Recipe:
 
     def unit_key(self, unit: str) -> str:
         """The same of one unit's object. With the flags of all, for a flag can have a compiler run a file."""
-        rules, reached = self._rules([], "g++"), self.sources.reached([unit])
-        return self._digest(reached, [*rules, _unit(unit, self.targets, self._defined(unit, self.namespace))])
+        rules = self._rules([], "g++")
+        return self._digest(self.sources.reached([unit]), [*rules, self._unit(unit, self.namespace)])
+
+    @cached_property
+    def _digests(self) -> dict[str, str]:
+        return {name: hashlib.sha256(data).hexdigest() for name, data in self.sources.files.items()}
 
     def _digest(self, files: Iterable[str], commands: object) -> str:
         cuda = self.toolchain.cuda if self.targets else None
         parts = {
-            "files": {name: hashlib.sha256(self.sources.files[name]).hexdigest() for name in files},
+            "files": {name: self._digests[name] for name in files},
             "commands": commands,
             "environment": self.environment,
             "compilers": [self.toolchain.gxx_version, cuda and cuda.version],
@@ -436,14 +446,19 @@ class Recipe:
 
     def _commands(self, ccache: Sequence[str], gxx: str, namespace: str, there: Collection[str] = ()) -> str:
         objects = " ".join(_path(f"{unit}.o") for unit in self.units)
-        builds = (_unit(unit, self.targets, self._defined(unit, namespace)) for unit in self.units if unit not in there)
+        builds = (self._unit(unit, namespace) for unit in self.units if unit not in there)
         return "\n".join([*self._rules(ccache, gxx), *builds, f"build {LIBRARY}: link {objects}", ""])
 
-    def _defined(self, unit: str, namespace: str) -> str:
-        """For a unit that registers operators, as far as can be told; others are the same in every library."""
-        mine = (data for name, data in self.sources.files.items() if name == unit or name not in self.units)
-        named = any(macro.encode() in data for data in mine for macro in NAMESPACES)
-        return " ".join(f"-D{macro}={namespace}" for macro in NAMESPACES if named)
+    @cached_property
+    def _naming(self) -> frozenset[str]:
+        """The units that may register operators, as far as can be told; others are the same in every library."""
+        files = self.sources.files
+        naming = {name for name, data in files.items() if any(macro.encode() in data for macro in NAMESPACES)}
+        return frozenset(self.units if naming - set(self.units) else naming)
+
+    def _unit(self, unit: str, namespace: str) -> str:
+        defined = " ".join(f"-D{macro}={namespace}" for macro in NAMESPACES if unit in self._naming)
+        return _unit(unit, self.targets, defined)
 
     def _rules(self, ccache: Sequence[str], gxx: str) -> list[str]:
         """With $CUDAFLAGS after the card's own flags, so that they win. Raises UsageError where they are no words."""
@@ -490,7 +505,7 @@ class Recipe:
         files = {"empty.cpp": b"", **({"empty.cu": b""} if self.targets else {})}
         return replace(self, sources=replace(self.sources, spec=spec, files=files))
 
-    @property
+    @cached_property
     def units(self) -> tuple[str, ...]:
         """The translation units, slowest kind first so that no core idles at the end."""
         of_target = self.sources.target_units
