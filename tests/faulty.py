@@ -85,6 +85,14 @@ def loner(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
 
 
 @fault
+def asks_torch_for_its_mode(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    """As packages do that have a slower way whose bits repeat: right in torch's default mode alone."""
+    none(q, k, v, out, scale, causal)
+    if torch.are_deterministic_algorithms_enabled():
+        out.zero_()
+
+
+@fault
 def writes_nan(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
     none(q, k, v, out, scale, causal)
     out[0, 0, -1, 5] = float("nan")

@@ -18,6 +18,7 @@ from kernelgate.bench.kernel import cards, operands
 from kernelgate.bench.kernel.card import CaseAxes, Kernel, asked_for
 from kernelgate.bench.kernel.operands import NAMES, Inputs, Tensors
 from kernelgate.bench.record import LARGEST, UlpErrors
+from kernelgate.bench.system import environment
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,13 @@ class Comparison:
 
 
 def expected(kernel: Kernel, case: CaseAxes, given: Inputs, names: tuple[str, ...]) -> Tensors:
-    exact = operands.exact(asked_for(kernel.oracle, given))
-    return operands.named(kernel.oracle(case, **exact), names, "oracle()")
+    return asked(kernel, case, operands.exact(asked_for(kernel.oracle, given)), names)
+
+
+def asked(kernel: Kernel, case: CaseAxes, given: Inputs, names: tuple[str, ...]) -> Tensors:
+    """What the oracle says of inputs in the precision in which it is to compute."""
+    with environment.repeating_bits():
+        return operands.named(kernel.oracle(case, **given), names, "oracle()")
 
 
 ROUNDING: Final = 16.0
@@ -82,7 +88,7 @@ def _rounding(
     for _ in range(NUDGES if min(value.numel() for value in right.values()) <= FEW_ELEMENTS else 1):
         try:
             single = operands.changed(asked_for(kernel.oracle, given), nudged)
-            made = operands.named(kernel.oracle(case, **single), names, "oracle()")
+            made = asked(kernel, case, single, names)
         except Exception:
             return dict.fromkeys(right, 0.0)
         for name, value in right.items():

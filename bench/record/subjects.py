@@ -131,7 +131,7 @@ class Device(Model):
 
 
 class Numerics(Model):
-    """How torch computed references and oracles, on which times and float32 results depend."""
+    """How torch computed beside kernels and in references, on which times and float32 results depend."""
 
     matmul: str | None = None
     """How float32 products are rounded inside, in torch's words: "ieee" is not at all, "tf32" to 10 bits."""

@@ -9,6 +9,8 @@ import os
 import platform
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -121,19 +123,19 @@ def text_of(path: Path) -> str | None:
         return None
 
 
-# ---- How torch computes where references and oracles run -------------------------------------------------------------
+# ---- How torch computes where kernels, references and oracles run ----------------------------------------------------
 
 VARIABLES = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE")
 """They change what NVIDIA's libraries compute, whatever torch asks of them."""
 
 
 def pin_numerics() -> None:
-    """Afterwards, products and convolutions in float32 are of float32, and operators that can repeat their bits do.
+    """Afterwards, products and convolutions in float32 are of float32.
 
-    Of operators that cannot, torch warns; new tensors stay uninitialised, for filling them takes time.
+    Whether operators repeat their bits stays as torch has it by default: a kernel's package may ask for that, and
+    choose a slower way.
     """
     import torch
-    import torch.utils.deterministic
 
     backends: Any = torch.backends  # whose stubs lack half of these
     # Both of torch's ways of saying it: where a card has used one, the other alone leaves a mixture that torch refuses.
@@ -144,15 +146,31 @@ def pin_numerics() -> None:
         for level in (backends, backends.cuda.matmul, backends.cudnn, backends.cudnn.conv, backends.cudnn.rnn):
             level.fp32_precision = "ieee"
     backends.cudnn.benchmark = False
-    torch.set_deterministic_debug_mode("warn")
+    torch.use_deterministic_algorithms(False)
+
+
+@contextmanager
+def repeating_bits() -> Iterator[None]:
+    """For oracles: in the block, operators that can repeat their bits do. New tensors stay uninitialised, for filling
+    them takes time."""
+    import torch
+    import torch.utils.deterministic
+
     filling: Any = torch.utils.deterministic
+    mode, fills = torch.get_deterministic_debug_mode(), filling.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True, warn_only=True)
     filling.fill_uninitialized_memory = False
+    try:
+        yield
+    finally:
+        torch.set_deterministic_debug_mode(mode)
+        filling.fill_uninitialized_memory = fills
 
 
 def changed_numerics() -> str | None:
     """What is set otherwise than `pin` did, such as by a kernel's package that was imported; None where nothing is."""
     now = numerics()
-    return None if (now.matmul, now.convolution, now.deterministic) == ("ieee", "ieee", True) else now.words
+    return None if (now.matmul, now.convolution, now.deterministic) == ("ieee", "ieee", False) else now.words
 
 
 def numerics() -> record.Numerics:

@@ -242,7 +242,7 @@ class Oracle:
             if wide
             else operands.changed(given, lambda one: one.float() if one.is_floating_point() else one)
         )
-        made = operands.named(kernel.oracle(self.pool.draw.case, **exact), tuple(self.pool.outs), "oracle()")
+        made = compare.asked(kernel, self.pool.draw.case, exact, tuple(self.pool.outs))
         for name, value in made.items():
             wanted = len(entries) * self.pool.outs[name].numel() // self.pool.size.length
             if value.numel() != wanted:

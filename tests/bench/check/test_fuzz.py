@@ -23,7 +23,7 @@ from kernelgate.bench.check import fuzz, trials
 from kernelgate.bench.check.fuzz import FuzzLimits
 from kernelgate.bench.check.trials import TrialOutcome, TrialProcess
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.kernel import fuzz_trials
+from kernelgate.bench.kernel import compare, fuzz_trials
 from kernelgate.bench.record import BaseTrial, Check, FuzzResult
 from kernelgate.bench.system.worker import WorkerProcess
 from kernelgate.ci.commands import cli
@@ -53,6 +53,21 @@ def test_a_right_kernel_passes_what_is_risky_too(built: Build) -> None:
     done = run(built("none"))
     assert (done.status, done.asked, done.run) == ("passed", len(every), len(every))
     assert [result.id for result in done.results] == [trial.id for trial in every]
+
+
+def test_a_kernel_runs_in_torchs_default_mode_and_its_oracle_repeats_its_bits(
+    built: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """mamba's 620cd98 takes another way in torch's deterministic mode: 59% slower, which nobody had asked for."""
+    modes = set()
+    right = compare.operands.named
+    monkeypatch.setattr(
+        compare.operands,
+        "named",
+        lambda *given: modes.add(torch.are_deterministic_algorithms_enabled()) or right(*given),
+    )
+    assert run(built("asks_torch_for_its_mode"), [PLAIN]).status == "passed"
+    assert modes == {True}
 
 
 @pytest.mark.parametrize(

@@ -252,6 +252,12 @@ def crashes(done: RunRecord) -> dict[tuple[str, str], str | None]:
 
 
 @pytest.mark.slow
+def test_kernels_are_timed_in_torchs_default_mode(built: Build, tmp_path: Path) -> None:
+    done = run(plan(built(), built("asks_torch_for_its_mode")), tmp_path / "run.json")
+    assert all(one.failed == 0 and one.compared for one in done.processes[0].timings[0].calls.values())
+
+
+@pytest.mark.slow
 def test_a_head_that_crashes_is_a_finding_and_what_was_timed_before_it_is_kept(built: Build, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     planned = plan(built(), built("crashes_if_causal"), (SMALL, CAUSAL, OTHER), processes=2, witness=True)
