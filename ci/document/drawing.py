@@ -1,7 +1,4 @@
-"""Figures as SVG: the elements of a drawing and its axes, with every text of a record made visible and escaped.
-
-Drawn here rather than by a library in the browser: docs/architecture.md says why.
-"""
+"""Figures as SVG: the elements of a drawing and its axes, with every text of a record made visible and escaped."""
 
 from __future__ import annotations
 
@@ -57,25 +54,6 @@ class Scale:
         return [step * k for k in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
 
 
-@dataclass(frozen=True)
-class Logarithmic:
-    """A logarithmic axis; `logs` is its scale of powers of ten."""
-
-    logs: Scale
-
-    @classmethod
-    def decades(cls, values: Sequence[float], start: float, end: float) -> Logarithmic:
-        """Over whole powers of ten."""
-        low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-        return cls(Scale(low, max(high, low + 1), start, end))
-
-    def at(self, value: float) -> float:
-        return self.logs.at(math.log10(value))
-
-    def powers(self) -> list[float]:
-        return [10.0**power for power in range(math.ceil(self.logs.low), math.floor(self.logs.high) + 1)]
-
-
 # Elements -------------------------------------------------------------------------------------------------------------
 
 
@@ -86,6 +64,11 @@ def joined(parts: Iterable[Markup]) -> Markup:
 def number(value: float) -> str:
     """A tenth of a unit is less than a pixel."""
     return f"{value:.1f}".removesuffix(".0").replace("-0.0", "0") if value else "0"
+
+
+def signed_tick(value: float) -> str:
+    """Of an axis of percent."""
+    return f"{value:+,.6g}%".replace("-", "−") if abs(value) > 1e-12 else "0%"
 
 
 def tag(name: str, *content: str, **attributes: object) -> Markup:

@@ -1,7 +1,4 @@
-"""The page: the report's words first, then every case on one axis, each with its drawings behind it.
-
-One HTML file with everything that was measured, which needs nothing but itself.
-"""
+"""The page: one HTML file with the report's words, then every case on one axis, each with its drawings behind it."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from kernelgate.bench.record import Run, timed_cases
-from kernelgate.ci.document import formatting, render
+from kernelgate.ci.document import drawing, formatting, render
 from kernelgate.ci.document.drawing import Scale, joined, tag
 from kernelgate.ci.document.model import Code, Line, Link, Piece, Strong
 from kernelgate.ci.judge import sentences
@@ -25,7 +22,7 @@ from kernelgate.ci.report import links, machine, page_figures, page_profile
 from kernelgate.ci.report.build import BuiltReport
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from kernelgate.ci.report.links import NO_LINKS, Links
-from kernelgate.ci.report.why import both_sides, budget_of
+from kernelgate.ci.report.why import both_sides
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,6 @@ class PageCase:
     """One case on one GPU with its drawings; `judged` is None where it was profiled and not timed."""
 
     gpu: str
-    """Its label where there are several, else empty."""
     name: Piece
     judged: JudgedCase | None
     drawings: tuple[Markup, ...]
@@ -45,7 +41,6 @@ class PageCase:
 
 
 def write(reported: BuiltReport, gates: Gates, places: Links = NO_LINKS) -> str:
-    """One HTML file that needs nothing else and fetches nothing."""
     labelled = [(gpu, gpu.label if len(reported.gpus) > 1 else "") for gpu in reported.gpus]
     every = [case for gpu, label in labelled for case in _cases(gpu, label, gates)]
     rows = sorted(((case, case.judged) for case in every if case.judged), key=lambda row: severity(row[1].case))
@@ -74,7 +69,6 @@ def write(reported: BuiltReport, gates: Gates, places: Links = NO_LINKS) -> str:
 
 
 def _top(gpus: Sequence[GpuReport], places: Links) -> Line:
-    """Which pull request, which commits, and the ways to them."""
     run = next((gpu.run for gpu in gpus if gpu.run.head_sha or gpu.run.base_sha), Run())
     parts: list[Line] = []
     if run.repository:
@@ -105,8 +99,6 @@ def _cases(gpu: GpuReport, label: str, gates: Gates) -> Iterator[PageCase]:
         if key in timed:
             drawn += [page_figures.distribution(timed[key]), page_figures.in_order(timed[key])]
         if (both := profiles.get(key)) is not None:
-            if both.base and one.status.is_news and one.case.change_pct:
-                drawn.append(page_profile.waterfall(budget_of(record, both, one)))
             drawn.append(page_profile.roofline(both))
         yield PageCase(label, one.name, one, tuple(filter(None, drawn)), samples.get(key))
     ids = formatting.ids((one.key for one in record.profile), record.cards)
@@ -132,7 +124,6 @@ def _times(one: JudgedCase) -> str:
 
 
 def _embedded(rows: Sequence[tuple[PageCase, JudgedCase]]) -> Markup:
-    """The figures of every case as JSON inside the page: what its script sorts by, and what people may take away."""
     held = ("change_pct", "interval_pct", "base_us", "head_us", "processes", "rounds")
     cases: list[dict[str, Any]] = [
         {
@@ -199,10 +190,9 @@ def _definitions(gates: Gates, axis: Scale) -> Markup:
 def _axis_above(gates: Gates, axis: Scale) -> Markup:
     """The numbers over the lanes, and the words of the limit that blocks: two would meet where the axis is short."""
     ticks = [
-        tag("text", f"{value:+,g}".replace("-", "−") + "%" if abs(value) > 1e-12 else "0%",
-            x=_share(axis.at(value)), y="26", class_="tick")
+        tag("text", drawing.signed_tick(value), x=_share(axis.at(value)), y="26", class_="tick")
         for value in axis.ticks(MAX_TICKS)
-    ]  # fmt: skip
+    ]
     # Every axis holds it.
     x, words = axis.at(gates.regression_pct), f"blocks above +{formatting.threshold(gates.regression_pct)}"
     anchor = "start" if x < 30 else "end" if x > 70 else "middle"

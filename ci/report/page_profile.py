@@ -12,62 +12,17 @@ from markupsafe import Markup
 from kernelgate.bench.explain import metrics
 from kernelgate.bench.record import MAX_HOT_LINES, HotLine, HotSpots
 from kernelgate.ci.document import drawing, formatting, render
-from kernelgate.ci.document.drawing import AXIS, END, WIDTH, Logarithmic, Point, Scale
+from kernelgate.ci.document.drawing import AXIS, WIDTH, Point, Scale
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code
 from kernelgate.ci.explain import analyze
-from kernelgate.ci.explain.budget import Budget
 from kernelgate.ci.report.why import Both
-
-# What the change is made of -------------------------------------------------------------------------------------------
-
-BAR_ROW, BARS_TOP, BARS_LEFT = 30.0, 6.0, 166.0
-MAX_LABEL = 26
-"""Characters of a label; more would run into the bars."""
-SMALL = 0.05
-"""Points of percent; less is no step of its own."""
-
-
-def waterfall(budget: Budget) -> Markup | None:
-    """Step by step from the base's time to the head's; None where the profiles do not show what was measured."""
-    if not budget.is_shown or not budget.contributions:
-        return None
-    steps = [
-        (visible(metrics.label(one.metric).partition(" (")[0], MAX_LABEL),
-         metrics.pair(one.metric, one.before, one.after), one.share_pct)
-        for one in budget.contributions
-    ]  # fmt: skip
-    if abs(budget.unexplained_pct) >= SMALL:
-        steps.append(("not explained", "", budget.unexplained_pct))
-    bars, at = [], 0.0
-    for label, detail, share in steps:
-        kind = "unexplained" if label == "not explained" else "grew" if share > 0 else "shrank"
-        bars.append((label, detail, at, at + share, kind, share))
-        at += share
-    bars.append(("measured", "", 0.0, budget.change_pct, "whole-change", budget.change_pct))
-    # A row each on one axis that has zero.
-    axis = Scale.over([0.0, *(end for bar in bars for end in bar[2:4])], BARS_LEFT, WIDTH - 50, 0.03)
-    bottom, drawn, told = BARS_TOP + BAR_ROW * len(bars) + 4, Markup(""), []
-    for row, (label, detail, start, end, kind, share) in enumerate(bars):
-        top, points = BARS_TOP + BAR_ROW * row, formatting.percent(share, 1, sign=True)
-        low, high = sorted((axis.at(start), axis.at(end)))
-        drawn += drawing.text(2, top + (13 if detail else 18), label, "all" if kind == "whole-change" else "")
-        drawn += drawing.text(2, top + 26, detail) if detail else Markup("")
-        drawn += drawing.rect((low, top + 6), max(high - low, 1.0), BAR_ROW - 14, kind)
-        drawn += drawing.text(WIDTH - 2, top + 18, points, "value", END)
-        told.append(f"{f'{label} {detail}'.strip()}: {points}")
-    drawn += drawing.line((axis.at(0.0), BARS_TOP - 2), (axis.at(0.0), bottom - 2), "zero")
-    aloud, note = f"In percent of the base's time. {'; '.join(told)}.", "in percent of the base's time"
-    return drawing.figure("What the change is made of", aloud, bottom, drawn, note=note)
-
 
 LEFT, RIGHT = 44.0, WIDTH - 10
 TOP, BOTTOM = 16.0, 166.0
 TERA = 1e12
 MOST_REACHED = 105.0
 """Percent; clocks of profile and roof differ by a little."""
-SHORT_ARROW = 12.0
-"""Below it the two dots touch, and an arrow would hide them."""
 
 
 def roofline(profiled: Both) -> Markup | None:
@@ -83,12 +38,16 @@ def roofline(profiled: Both) -> Markup | None:
     if "head" not in spots or not peak or not bandwidth:
         return None
     ridge = peak / bandwidth
-    across = Logarithmic.decades([ridge, *(x for x, _ in spots.values())], LEFT, RIGHT)
-    up = Logarithmic.decades([peak, *(y for _, y in spots.values())], BOTTOM, TOP)
-    places = {side: (across.at(x), up.at(y)) for side, (x, y) in spots.items()}
+    across = _decades([ridge, *(x for x, _ in spots.values())], LEFT, RIGHT)
+    up = _decades([peak, *(y for _, y in spots.values())], BOTTOM, TOP)
+
+    def place(x: float, y: float) -> Point:
+        return across.at(math.log10(x)), up.at(math.log10(y))
+
+    places = {side: place(*spot) for side, spot in spots.items()}
     # Where the slope enters the frame, by the left edge or by the bottom.
-    low = max(10.0**across.logs.low, 10.0**up.logs.low / bandwidth)
-    corners = [(low, low * bandwidth), (ridge, peak), (10.0**across.logs.high, peak)]
+    low = max(10.0**across.low, 10.0**up.low / bandwidth)
+    corners = [(low, low * bandwidth), (ridge, peak), (10.0**across.high, peak)]
     reached = {side: 100 * y / min(peak, x * bandwidth) for side, (x, y) in spots.items()}
     told = ", ".join(
         f"{side} at {x:.3g} FLOP per byte and {y / TERA:.3g} TFLOP/s, {reached[side]:.0f}% of the roof"
@@ -102,26 +61,23 @@ def roofline(profiled: Both) -> Markup | None:
         f"{told}. The roof is {peak / TERA:.4g} TFLOP/s and {bandwidth / TERA:.3g} TB/s.",
         BOTTOM + AXIS,
         drawing.text(LEFT, TOP - 5, "TFLOP/s"),
-        drawing.levels([(up.at(value), f"{value / TERA:g}") for value in up.powers()], LEFT, RIGHT),
-        drawing.axis_below([(across.at(value), f"{value:g}") for value in across.powers()], TOP, BOTTOM,
+        drawing.levels([(up.at(one), f"{10.0**one / TERA:g}") for one in _powers(up)], LEFT, RIGHT),
+        drawing.axis_below([(across.at(one), f"{10.0**one:g}") for one in _powers(across)], TOP, BOTTOM,
                    "FLOP for each byte of DRAM traffic"),
-        drawing.path([(across.at(x), up.at(y)) for x, y in corners], "roof"),
-        _arrow(places),
+        drawing.path([place(*corner) for corner in corners], "roof"),
         drawing.sides(places, LEFT, RIGHT),
         note=f"{shares} of what the device could reach" if possible else "",
     )  # fmt: skip
 
 
-def _arrow(places: Mapping[str, Point]) -> Markup:
-    """From base to head, short of both dots."""
-    if len(places) < 2 or math.dist(*places.values()) < SHORT_ARROW:
-        return Markup("")
-    (x0, y0), (x1, y1) = places["base"], places["head"]
-    long = math.dist((x0, y0), (x1, y1))
-    dx, dy = (x1 - x0) / long, (y1 - y0) / long
-    tip = (x1 - 5 * dx, y1 - 5 * dy)
-    wings = [(tip[0] - 5 * dx + turn * 3 * dy, tip[1] - 5 * dy - turn * 3 * dx) for turn in (1, -1)]
-    return drawing.line((x0 + 5 * dx, y0 + 5 * dy), tip, "arrow") + drawing.path([wings[0], tip, wings[1]], "arrow")
+def _decades(values: Sequence[float], start: float, end: float) -> Scale:
+    """Of logarithms, over whole powers of ten."""
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    return Scale(low, max(high, low + 1), start, end)
+
+
+def _powers(logs: Scale) -> range:
+    return range(round(logs.low), round(logs.high) + 1)
 
 
 # Samples by source line and instruction -------------------------------------------------------------------------------
@@ -135,7 +91,6 @@ def _arrow(places: Mapping[str, Point]) -> Markup:
 MAX_ROWS = 12
 """Lines that are shown: those that moved most, and of the rest the hottest."""
 MAX_INSTRUCTIONS = 8
-"""Of each side."""
 SMALL_PCT = 0.5
 """Of the samples; what has less on both sides is not shown."""
 SURE_ERRORS = 3.0
@@ -169,7 +124,6 @@ class MovedLine:
 
     @property
     def is_sure(self) -> bool:
-        """Whether it is more than the chance of sampling."""
         return abs(self.gain_pct) > SURE_ERRORS * self.error_pct
 
     @property

@@ -15,18 +15,16 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 
-from kernelgate.bench import record
 from kernelgate.bench.core.documentation import DOCS
 from kernelgate.bench.record import RunRecord
-from kernelgate.ci.document.model import Link, Mark, Report
-from kernelgate.ci.judge.gate import Decision, Fault
+from kernelgate.ci.document.model import Mark
+from kernelgate.ci.judge.gate import Fault
 from kernelgate.ci.policy.policy import Gates, Policy
-from kernelgate.ci.report.build import BuiltReport, of_verdict, reported
+from kernelgate.ci.report.build import of_verdict
 from kernelgate.ci.report.links import Links
 from kernelgate.ci.report.page import write
 from tests.ci.document.test_render import HOSTILE, hostile_reported, nothing_is_hidden
 from tests.ci.report.browser import Elements
-from tests.ci.report.situations import situation
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, FAILURES, HEAD_SHA, all_reported
 
 DATA = Path(__file__).parents[2] / "data"
@@ -120,35 +118,5 @@ def test_the_ways_to_pull_request_and_commits() -> None:
     assert "octo-org/kernels/" not in write(made, Gates())
 
 
-def test_a_link_is_one_where_its_address_is_plainly_one() -> None:
-    for address, shown in {
-        "https://x.test/a#b": '<p class="why"><a href="https://x.test/a#b">the run</a></p>',
-        'https://x.test/"><script>': '<p class="why">the run</p>',
-    }.items():
-        said = Report((Mark.SAME, " Same"), ("nothing",), why=((Link("the run", address),),))
-        assert shown in write(BuiltReport(said, Decision("success")), Gates())
-
-
 def drawings(page: str) -> list[ElementTree.Element]:
     return [ElementTree.fromstring(svg) for svg in re.findall(r"<svg viewBox.*?</svg>", page, flags=re.DOTALL)]  # noqa: S314 (ours)
-
-
-def test_the_change_is_drawn_step_by_step_to_what_was_measured() -> None:
-    """A record of an H200: the steps lead from none to the change of the case, with what is not explained."""
-    page = write(reported(record.read(DATA / "cards" / "swiglu_slower.json"), POLICY), Gates())
-    [said] = [
-        svg.get("aria-label") or "" for svg in drawings(page) if "the base's time" in (svg.get("aria-label") or "")
-    ]
-    assert said.startswith("In percent of the base's time. DRAM traffic 319 → 335 MiB: +")
-    steps = [float(step.replace("−", "-")) for step in re.findall(r": ([+−]?[\d.]+)%", said)]
-    assert sum(steps[:-1]) == pytest.approx(steps[-1], abs=0.06 * len(steps))
-    assert said.endswith(f"measured: +{steps[-1]}%.")
-
-
-def test_a_case_far_from_the_rest_leaves_them_room() -> None:
-    page = write(situation("one case far from the rest"), Gates())
-    lanes = re.findall(r'<span class="lane">(.*?)</span>', page, re.DOTALL)
-    assert 'href="#beyond-high"' in lanes[0]
-    assert [lane.count("#beyond") for lane in lanes[1:]] == [0] * 8
-    places = {float(x) for lane in lanes[1:] for x in re.findall(r'href="#mark-same" x="([\d.]+)%', lane)}
-    assert all(10 < x < 90 for x in places)

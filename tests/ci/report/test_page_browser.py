@@ -116,13 +116,6 @@ def cases_are_found_and_sorted(tab: Page) -> None:
     assert tab.evaluate(NAMES_SHOWN) == everything
 
 
-def an_address_opens_its_case(tab: Page) -> None:
-    tab.evaluate("location.hash = 'case-3'")
-    tab.wait_for_function("document.getElementById('case-3').open")
-    tab.evaluate("location.hash = ''")
-    tab.evaluate(CLOSE_ALL)
-
-
 PRINTED = """
 () => Array.from(document.querySelectorAll('details')).map(one => one.lastElementChild.checkVisibility())
 """
@@ -130,7 +123,7 @@ PAPER: ViewportSize = {"width": 718, "height": 1000}
 """A4 without its margins, in pixels."""
 
 
-def paper_has_every_part_and_no_tools(tab: Page, scripts: bool = True) -> None:
+def paper_has_every_part_and_no_tools(tab: Page) -> None:
     """Closed parts, too, which are closed again on the screen; none runs out of the paper."""
     tab.set_viewport_size(PAPER)
     before = tab.evaluate(PRINTED)
@@ -138,13 +131,11 @@ def paper_has_every_part_and_no_tools(tab: Page, scripts: bool = True) -> None:
     assert not all(before)
     tab.emulate_media(media="print", color_scheme="light")
     assert not tab.is_visible("#tools")
-    if scripts:
-        tab.evaluate("dispatchEvent(new Event('beforeprint'))")  # for browsers whose style sheets cannot open a part
-        assert tab.locator("details:not([open])").count() == 0
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")  # for browsers whose style sheets cannot open a part
+    assert tab.locator("details:not([open])").count() == 0
     assert all(tab.evaluate(PRINTED))
     assert tab.evaluate(GEOMETRY) == []
-    if scripts:
-        tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    tab.evaluate("dispatchEvent(new Event('afterprint'))")
     tab.emulate_media(media="screen")
     assert tab.evaluate(PRINTED) == before
 
@@ -165,20 +156,8 @@ ALSO: dict[str, list[Callable[[Page], None]]] = {
     "mixed": [
         the_keyboard_reaches_everything_in_order_and_shows_where_it_is,
         cases_are_found_and_sorted,
-        an_address_opens_its_case,
         paper_has_every_part_and_no_tools,
     ],
     "samples by line": [paper_has_every_part_and_no_tools],
     "less occupancy": [base_and_head_are_told_apart_without_colour],
 }
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["mixed", "samples by line"])
-def test_without_its_script_the_page_has_everything(tab: Page, tmp_path: Path, name: str) -> None:
-    """Such as where a reader forbids scripts: nothing to press that would do nothing; on paper, too."""
-    html = write(situation(name), Gates(), PLACES)
-    shown(tab, tmp_path, html.replace("script-src 'sha256-", "script-src 'sha256-x"))
-    assert len(tab.evaluate(NAMES_SHOWN)) == len(situation(name).gpus[0].cases)
-    assert not tab.is_visible("#tools")
-    paper_has_every_part_and_no_tools(tab, scripts=False)

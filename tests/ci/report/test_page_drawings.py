@@ -6,14 +6,13 @@ import re
 
 import pytest
 
-from kernelgate.bench import record
 from kernelgate.bench.record import MAX_HOT_LINES, HotLine, HotSpots, Profile, Telemetry
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import of_verdict, reported
 from kernelgate.ci.report.page import write
 from kernelgate.ci.report.page_profile import MovedLine, moved_lines
-from tests import hot_examples, runs
-from tests.ci.report.situations import DATA, LONG, POLICY, TARGET, full, profiled, situation
+from tests import runs
+from tests.ci.report.situations import TARGET, situation
 from tests.ci.report_examples import EXAMPLES
 from tests.runs import on, process, run_record
 
@@ -55,10 +54,6 @@ def test_any_profile_is_drawn(figures: dict[str, float]) -> None:
     assert no_numbers(write(of_verdict(made, example.verdict, Policy()), Gates())) == []
 
 
-LIMIT = 500_000
-"""Bytes of the page of 27 cases."""
-
-
 def shown(name: str) -> str:
     page = write(situation(name), Gates())
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page[page.index('<section class="samples"') :]))
@@ -83,21 +78,6 @@ def test_what_a_record_says_of_lines_is_text() -> None:
     assert "\u202e" not in page
 
 
-@pytest.mark.slow
-def test_27_cases_with_the_longest_of_samples_stay_small() -> None:
-    measured = record.read(DATA / "timing" / "all_cases_slower.json")
-    most = full(LONG * 2, HotSpots(samples=10_000))
-    sides = tuple(
-        one.model_copy(update={"case": measured.cases[0].id, "card": measured.cases[0].card, "hot_spots": most})
-        for one in profiled("attention_spills").profile
-    )
-    whole = reported(measured.model_copy(update={"profile": sides}), POLICY)
-    page = write(whole, Gates())
-    assert len(measured.cases) == 27
-    assert page.count("hottest instructions") == 2
-    assert len(page.encode()) <= LIMIT
-
-
 def spots(*lines: tuple[int, str, int], samples: int = 10_000) -> HotSpots:
     listed = tuple(HotLine(file="a.cu", line=line, text=text, samples=count) for line, text, count in lines)
     return HotSpots(samples=samples, lines=listed)
@@ -106,28 +86,6 @@ def spots(*lines: tuple[int, str, int], samples: int = 10_000) -> HotSpots:
 def one(found: tuple[MovedLine, ...], text: str) -> MovedLine:
     (only,) = [each for each in found if each.text == text]
     return only
-
-
-def test_of_a_tile_that_lost_its_padding_every_line_is_followed_to_its_new_number() -> None:
-    found = moved_lines(hot_examples.quoted("transpose_padded"), hot_examples.quoted("transpose_tiled"))
-    followed = {(each.base.lines, each.head.lines): round(each.gain_pct, 1) for each in found if each.text != "}"}
-    assert followed == {
-        ((17,), (9,)): 20.8,  # int x = …, which waits until the queue of shared memory is empty
-        ((21,), (13,)): 8.7,  # out[…] = t[…][…], where the bank conflicts are
-        ((), (7,)): 0.7,  # the kernel's name is another one
-        ((19,), (11,)): -0.0,
-        ((20,), (12,)): -0.1,
-        ((15,), ()): -1.0,
-        ((18,), (10,)): -35.0,  # t[…][…] = in[…]
-    }
-    assert [each.gain_pct for each in found] == sorted((each.gain_pct for each in found), reverse=True)
-
-
-def test_what_chance_may_do_is_not_sure() -> None:
-    few = moved_lines(spots((1, "x", 50), (2, "y", 50), samples=100), spots((1, "x", 58), (2, "y", 42), samples=100))
-    many = moved_lines(spots((1, "x", 5_000), (2, "y", 5_000)), spots((1, "x", 5_800), (2, "y", 4_200)))
-    assert [each.is_sure for each in few] == [False, False]
-    assert [each.is_sure for each in many] == [True, True]
 
 
 def test_a_line_that_a_full_list_left_out_has_no_share_and_no_change() -> None:
