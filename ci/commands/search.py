@@ -148,7 +148,7 @@ def scan(since: str, budget: str, from_cards: Path | None, rules: Policy, out: P
 
     Builds the commits that touch the kernel, with the cards of this checkout or of --cards, and times them beside each
     other. Commits that seem to have changed the time are compared with the one before them as a pull request is: with
-    a verdict, an interval and a page. Leaves scan.json, scan.md and scan.html, and a folder for each comparison.
+    a verdict, an interval and a page. Leaves scan.json and scan.md, and a folder for each comparison.
 
     Exit codes: 0 none made the case slower, 1 one did, 3 it could not be told or could not run, 64 usage.
     """
@@ -165,7 +165,7 @@ def scan(since: str, budget: str, from_cards: Path | None, rules: Policy, out: P
     asked = pipeline.Scan(repo, since, _ends(repo, since), folder, budget_s=budget_s, **measuring)
     found = pipeline.run(asked, rules, out)
     report = reported.report(found)
-    texts = {"json": shown(found) + "\n", "md": render.comment(report), "html": reported.page(found)}
+    texts = {"json": shown(found) + "\n", "md": render.comment(report)}
     files = {out / f"scan.{suffix}": text for suffix, text in texts.items()}
 
     def show() -> None:

@@ -1,27 +1,20 @@
-"""What `kernelgate scan` found: the commits that changed a kernel's time, in words and as a page."""
+"""What `kernelgate scan` found: the commits that changed a kernel's time, in words."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import pairwise
 
-from markupsafe import Markup
 from pydantic import Field
 
 from kernelgate.bench.record import Model
-from kernelgate.ci.document import drawing, formatting, render
-from kernelgate.ci.document.drawing import WIDTH, Scale
+from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code, Line, Mark, Piece, Report, Section, Strong, Table, Verbatim, table
 
 SPAN = re.compile(r"(\d+)(d|w|mo|y)")
 """A time as `--since` takes it, such as "6mo"."""
 SHORT = 9
-"""Digits of a commit."""
-TOP, BOTTOM, LEFT = 20.0, 160.0, 54.0
-"""Of the drawing's frame."""
 ROWS = 40
-"""Rows of a folded table."""
 
 
 class ScannedChange(Model):
@@ -43,8 +36,6 @@ class ScannedChange(Model):
 
 
 class ScannedLevel(Model):
-    """A commit's time beside the newest one's."""
-
     commit: str
     subject: str
     above_newest_pct: float
@@ -64,9 +55,7 @@ class ScannedCase(Model):
     not_measured: dict[str, str] = Field(default_factory=dict)
     """Commits that do not build, crash or are wrong, and why."""
     no_time: int = 0
-    """Commits that the budget left no time for."""
     fault: str | None = None
-    """Why nothing could be measured."""
 
     @property
     def told(self) -> bool:
@@ -166,37 +155,3 @@ def _sections(case: ScannedCase) -> Iterable[Section]:
     if case.not_measured:
         lines = tuple(f"{sha[:SHORT]}: {why}" for sha, why in case.not_measured.items())
         yield Section(f"{case.case}: {len(lines)} not measured", (Verbatim(lines, ""),), worth=2)
-
-
-def page(found: ScanAnswer) -> str:
-    """One HTML file that needs nothing else and runs no script."""
-    templates = render.html("kernelgate.ci.report")
-    style = Markup(templates.get_template("page.css").render())  # noqa: S704 (ours)
-    pictures = [_picture(case) for case in found.cases if len(case.levels) > 1]
-    return templates.get_template("scan.html.jinja").render(report=report(found), style=style, pictures=pictures)
-
-
-def _picture(found: ScannedCase) -> Markup:
-    """The time of each measured commit beside the newest one's, from the oldest on; confirmed changes are marked."""
-    values = [one.above_newest_pct for one in found.levels]
-    down, right = Scale.over([*values, 0.0], BOTTOM, TOP), Scale(0, max(1, len(values) - 1), LEFT, WIDTH - 8)
-    marked = {one.commit: "▲" for one in found.slower} | {one.commit: "▼" for one in found.faster}
-    points = [(right.at(at), down.at(value)) for at, value in enumerate(values)]
-    ticks = [(down.at(tick), formatting.percent(tick, 1, sign=True)) for tick in down.ticks(5)]
-    steps = [point for (x, y), (after, _) in pairwise(points) for point in ((x, y), (after, y))]
-    marks = [
-        drawing.text(x, y - 8, f"{marked[one.commit]} {one.commit[:SHORT]}", "all", drawing.MIDDLE if at else None)
-        for at, ((x, y), one) in enumerate(zip(points, found.levels, strict=True))
-        if one.commit in marked
-    ]
-    times = ((one.commit[:SHORT], formatting.percent(one.above_newest_pct, 2, sign=True)) for one in found.levels)
-    return drawing.figure(
-        f"{found.case}: time beside the newest commit's",
-        "; ".join(map(" ".join, times)),
-        BOTTOM + 30,
-        drawing.levels(ticks, LEFT, WIDTH),
-        drawing.path([*steps, points[-1]], "trend"),
-        *(drawing.dot(x, y, "head") for x, y in points),
-        *marks,
-        drawing.text(WIDTH, BOTTOM + 26, "commits that touch the kernel, oldest first", "title", drawing.END),
-    )
