@@ -1,14 +1,8 @@
-"""What the dashboard knows of each case, from the index, and what it says: its newest time against release, best and
-reference; and of each week what the GPUs cost and how well they measured.
-
-Levels are natural logarithms, and a `reach` is half of a 95% interval of one. Changes are of time, in percent: positive
-is slower.
-
-How two measurements compare that were not made together, compare.js has as well. What is nearest to a paired comparison
-counts: one in the same processes; else both over the same pinned commit, each in its own processes, so that the day and
-the machine cancel out, though a new environment may change the two unequally; else their times, in the same environment
-alone, where the days themselves may differ. Times of two environments do not compare.
-"""
+"""What the dashboard knows of each case, from the index: its newest time against release, best and reference; and of
+each week what the GPUs cost and how well they measured. Levels are natural logarithms, and a `reach` is half of a 95%
+interval of one; changes are of time, in percent. Of two measurements that were not made together, what is nearest to a
+paired comparison counts (compare.js has the rule as well): one in the same processes; else both over the same pinned
+commit, where a new environment may change the two unequally; else their times, in the same environment alone."""
 
 from __future__ import annotations
 
@@ -20,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
@@ -28,7 +22,7 @@ import sqlalchemy as sa
 from markupsafe import Markup
 
 from kernelgate.bench.record import Run
-from kernelgate.ci.document import drawing, formatting
+from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.document.model import Line, Mark, Table
@@ -50,7 +44,6 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9-]{1,100}/[A-Za-z0-9._-]{1,100}")
 
 
 def page_id(names: tuple[str, str, str, str]) -> str:
-    """Of the page of a series, by its repository, card, case and kind of GPU."""
     readable = re.sub(r"[^a-z0-9]+", "-", " ".join(names[1:]).lower())[:ID_CHARACTERS].strip("-")
     return f"{readable}-{hashlib.sha256(repr(names).encode()).hexdigest()[:10]}".lstrip("-")
 
@@ -68,8 +61,6 @@ MEANS: Mapping[Means, str] = {
 
 @dataclass(frozen=True)
 class Against:
-    """`means` is how it is known."""
-
     change_pct: float
     interval_pct: tuple[float, float] | None
     means: Means
@@ -85,7 +76,6 @@ class Against:
 
     @property
     def words(self) -> tuple[str, str]:
-        """The change and its interval."""
         change, interval = formatting.signed(self.change_pct, self.interval_pct)
         return change if self.is_paired else f"≈ {change}", interval if self.interval_pct else ""
 
@@ -111,13 +101,10 @@ def _inverted(change_pct: float) -> float:
 
 @dataclass(frozen=True)
 class SitePoint:
-    """What one record measured of a case's head."""
-
     commit: str
     made: str
     """ISO 8601, UTC; empty where the record does not say."""
     environment: int
-    """Which of the series' environments."""
     us: float
     reach: float | None = None
     """Of the time's logarithm, from the scatter between processes; None of a single process."""
@@ -128,7 +115,6 @@ class SitePoint:
     """How many standard errors these two are: by Student's t, more than of a normal distribution."""
     reference_us: float | None = None
     finding: str = ""
-    """Why no verdict may rest on it."""
 
     def level(self, pinned: bool) -> float:
         """The logarithm of its time over the pinned commit's, or of its time."""
@@ -139,17 +125,11 @@ class SitePoint:
 
     @property
     def times(self) -> float | None:
-        """How many times as fast as the reference it is."""
         return None if self.reference_us is None else self.reference_us / self.us
 
     @property
     def multiple(self) -> str:
         return formatting.MISSING if self.times is None else f"{formatting.significant(self.times, 3)}×"
-
-
-DRAWN = 60
-"""Points of a sparkline."""
-WIDTH, HEIGHT = 150.0, 28.0
 
 
 @dataclass(frozen=True)
@@ -168,14 +148,12 @@ class SiteSeries:
     pin: str = ""
     """The commit that `pinned` compares with."""
     comparisons: tuple[HistoryComparison, ...] = ()
-    """With a verdict, the oldest first."""
     changes: tuple[Change, ...] = ()
     note: str = ""
     """Which measurements are not among the points, and what their order is where it is not that."""
 
     @property
     def id(self) -> str:
-        """Names the series' page: the same as long as its names are."""
         return page_id((self.repository, self.card, self.case, self.gpu))
 
     @property
@@ -196,7 +174,6 @@ class SiteSeries:
         return self.trusted[-1] if self.trusted else None
 
     def made(self, commit: str) -> str:
-        """When a commit was first measured."""
         return next((point.made for point in self.points if point.commit == commit), "")
 
     def since(self, commits: frozenset[str]) -> Against | None:
@@ -222,12 +199,9 @@ class SiteSeries:
 
     @cached_property
     def best(self) -> Against | None:
-        """The newest measurement against the lowest level that compares with it; None where there is no other.
-
-        Levels are those of the detector (ci/history/levels.py), each environment's by itself: the lowest measurement
-        would be the luckiest. A single measurement is off the level of its night by the spread between nights, too.
-        What a refuted change ended was a level of the machine, not of the code.
-        """
+        """The newest measurement against the lowest level that compares with it (ci/history/levels.py: the lowest
+        measurement would be the luckiest); None where there is no other. What a refuted change ended was a level of the
+        machine, not of the code."""
         newest = self.newest
         if newest is None:
             return None
@@ -258,11 +232,10 @@ class SiteSeries:
 
     @property
     def told(self) -> Change | None:
-        """The newest change that people are told of."""
         return next((one for one in reversed(self.changes) if one.state in TOLD), None)
 
     def mark(self, change: Change) -> Mark:
-        """Its direction says most, also of one that is accepted: that it is slower stays true."""
+        """Its direction, also of one that is accepted."""
         direction = Mark.SLOWER if change.change_pct > 0 else Mark.FASTER
         return {"suspected": Mark.UNKNOWN, "refuted": Mark.NONE}.get(change.state, direction)
 
@@ -275,46 +248,21 @@ class SiteSeries:
         return (*before, *self.commit(change.commit))
 
     def diff(self, change: Change) -> Line:
-        """What changed in the code."""
         return links.diff(Run(base_sha=change.previous, head_sha=change.commit), Links(self.address))
-
-    @property
-    def spark(self) -> Markup | None:
-        """The last times, the longest highest; the line breaks where the environment changes."""
-        last = self.trusted[-DRAWN:]
-        if len(last) < 2:
-            return None
-        low, high = min(point.us for point in last), max(point.us for point in last)
-        # At least 1% of the time high, so that noise draws no mountains.
-        up = drawing.Scale(low, max(high, 1.01 * low), HEIGHT - 3, 3)
-        step = (WIDTH - 6) / (DRAWN - 1)
-        places = [(WIDTH - 3 - step * (len(last) - 1 - at), up.at(one.us)) for at, one in enumerate(last)]
-        breaks = [at for at, (one, other) in enumerate(pairwise(last), 1) if one.environment != other.environment]
-        parts = [places[start:end] for start, end in pairwise([0, *breaks, len(last)])]
-        drawn = [drawing.path(part, "spark") for part in parts if len(part) > 1]
-        end = drawing.tag("circle", cx=places[-1][0], cy=places[-1][1], r=2.5, class_="now")
-        least, most = formatting.durations(last[0].us, last[-1].us)
-        aloud = f"the last {len(last)} times, from {least} to {most}"
-        size = {"width": WIDTH, "height": HEIGHT, "viewBox": f"0 0 {WIDTH:g} {HEIGHT:g}"}
-        return drawing.tag("svg", *drawn, end, role="img", aria_label=aloud, **size)
 
 
 @dataclass
 class SiteWeek:
-    """What one kind of GPU did in the week from Monday `monday` on."""
-
     monday: str
     gpu: str
     records: int = 0
     unjudged: Counter[str] = field(default_factory=Counter)
-    """Records without a verdict, by their reason."""
     cases: int = 0
     untrusted: int = 0
     """Cases whose times no verdict may rest on."""
     spreads_pct: list[float] = field(default_factory=list)
     """Of the cases: the standard deviation between processes."""
     gpu_seconds: Counter[str] = field(default_factory=Counter)
-    """By phase."""
     retried_seconds: float = 0.0
 
     @property
@@ -324,8 +272,6 @@ class SiteWeek:
 
 @dataclass(frozen=True)
 class SiteSessions:
-    """Optimisation sessions, in words."""
-
     table: Table | None = None
     """Newest first."""
     figures: tuple[tuple[str, str], ...] = ()
@@ -337,7 +283,6 @@ class SiteSessions:
 @dataclass(frozen=True)
 class Dashboard:
     made: str
-    """When the site was written."""
     series: tuple[SiteSeries, ...]
     weeks: tuple[SiteWeek, ...] = ()
     """Newest first."""
@@ -348,20 +293,18 @@ class Dashboard:
     released: frozenset[str] = frozenset()
     """The commits of the default branch up to that release; a series' last point of them stands for it."""
     margin_pct: float = 1.0
-    """Changes below it are of no concern."""
     canaries: tuple[CanaryMachine, ...] = ()
     costs: Costs = field(default_factory=Costs)
     sessions: SiteSessions = SiteSessions()
 
     @property
     def groups(self) -> list[list[SiteSeries]]:
-        """The cases of a card on one kind of GPU."""
         ordered = sorted(self.series, key=lambda one: (one.repository, one.card, one.gpu, one.case))
         return [list(alike) for _, alike in groupby(ordered, key=lambda one: (one.repository, one.card, one.gpu))]
 
     @property
     def news(self) -> list[tuple[SiteSeries, Change, int]]:
-        """What people are told of, newest first: of each commit the largest change, and how many there are beside."""
+        """What people are told of, newest first: of each commit the largest change, and how many are beside."""
 
         def of_commit(line: tuple[SiteSeries, Change]) -> tuple[str, str, str]:
             series, change = line
@@ -378,7 +321,6 @@ class Dashboard:
 SHOWN = 10_000
 """Measurements of a case that its page has."""
 WEEKS = 26
-"""The newest weeks, which are shown."""
 
 
 def dashboard(connection: sa.Connection, policy: Policy, release: tuple[str, Iterable[str]] | None) -> Dashboard:

@@ -1,15 +1,12 @@
-"""Writes the dashboard: pages that say all they know without a script, and scripts that draw, sort and compare.
-
-What the scripts draw is a script itself, since a page that is opened from a file may load nothing else: pure JSON in
-ASCII behind a name; numbers with as many digits as a drawing shows.
-"""
+"""Writes the dashboard: pages that say all they know without a script, and scripts that draw, sort and compare. The
+data is a script itself, pure JSON behind a name, since a page that is opened from a file may load nothing else."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +15,7 @@ from typing import Any
 
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.ci.document import drawing, formatting, render
+from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Mark, Table, table
 from kernelgate.ci.history.canary import APART_PCT
@@ -28,7 +25,6 @@ from kernelgate.ci.report.dashboard import Dashboard, SiteSeries
 
 ASSETS = ("site.css", "list.js", "series.js", "compare.js")
 ROWS = 30
-"""Of a series' table of measurements."""
 COMPARED = 2_000
 """Commits that can be compared; each has a file of its own."""
 
@@ -52,8 +48,7 @@ def write(shown: Dashboard, library: Mapping[str, str], folder: Path) -> None:
     rows = ((one.made[:10], one.kind, case, Code(one.sha[:7]), one.who, one.why) for one, case in named)
     decisions = table(("when", "what", "case", "commit", "by", "why"), rows)
     health: dict[str, Any] = {"weeks": _weeks(shown), "canaries": _canaries(shown), "decisions": decisions}
-    health |= {"prices": machine.prices(shown.costs), "alarms": _alarms(shown)}
-    health["apart"] = formatting.percent(APART_PCT, 0)
+    health |= {"prices": machine.prices(shown.costs), "apart": formatting.percent(APART_PCT, 0)}
     content = {
         **{f"assets/{name}": text for name, text in library.items()},
         **{f"assets/{name}": templates.get_template(name).render() for name in ASSETS},
@@ -79,48 +74,29 @@ def write(shown: Dashboard, library: Mapping[str, str], folder: Path) -> None:
 
 
 def _changes(one: SiteSeries) -> Table:
-    """Newest first."""
-    rows = (
-        (
-            (one.mark(change), f" {change.state}"),
-            " ".join(change.words),
-            (*one.commits(change), *((", ", *diff) if (diff := one.diff(change)) else ())),
-            one.made(change.commit)[:10] or formatting.MISSING,
-            change.why,
-        )
-        for change in reversed(one.changes)
-    )
+    rows = []
+    for change in reversed(one.changes):
+        where = formatting.separated(filter(None, (one.commits(change), one.diff(change))))
+        made = one.made(change.commit)[:10] or formatting.MISSING
+        rows.append(((one.mark(change), f" {change.state}"), " ".join(change.words), where, made, change.why))
     return table(("state", "#change", "commit", "measured", "why"), rows)
 
 
 def _points(one: SiteSeries) -> Table:
-    rows = (
-        (
-            point.made[:10] or formatting.MISSING,
-            one.commit(point.commit),
-            formatting.durations(point.us)[0],
-            formatting.MISSING if point.reach is None else f"± {formatting.percent(100 * point.reach, 2)}",
-            point.multiple,
-            _letter(point.environment),
-            point.finding,
-        )
-        for point in reversed(one.points[-ROWS:])
-    )
+    rows = []
+    for point in reversed(one.points[-ROWS:]):
+        reach = formatting.MISSING if point.reach is None else f"± {formatting.percent(100 * point.reach, 2)}"
+        made, time = point.made[:10] or formatting.MISSING, formatting.durations(point.us)[0]
+        where = _letter(point.environment)
+        rows.append((made, one.commit(point.commit), time, reach, point.multiple, where, point.finding))
     return table(("measured", "commit", "#time", "#95%", f"#{one.times_reference}", "environment", "remark"), rows)
 
 
-BAR = 90.0
-"""Units that the largest week's bar is long."""
-
-
 def _weeks(shown: Dashboard) -> Table:
-    """Costs and health."""
-    largest = max((week.seconds for week in shown.weeks), default=0.0) or 1.0
     rows = []
     for week in shown.weeks:
         phases = ((phase, part) for phase, part in week.gpu_seconds.most_common() if part)
         price = shown.costs.of(week.gpu)
-        filled = drawing.rect((0, 2), BAR * week.seconds / largest, 8, "bar")
         spent = [f"{phase} {formatting.percent(100 * part / week.seconds, 0)}" for phase, part in phases]
         money = machine.amount(price, week.seconds, shown.costs) if price else formatting.MISSING
         reasons = [f"{reason}: {count}" for reason, count in week.unjudged.most_common(3)]
@@ -129,7 +105,6 @@ def _weeks(shown: Dashboard) -> Table:
                 week.monday,
                 week.gpu or "unknown",
                 f"{week.seconds:,.0f}",
-                drawing.tag("svg", filled, width=BAR, height=12.0, viewBox=f"0 0 {BAR:g} 12", aria_hidden="true"),
                 *((money,) if shown.costs.gpu_hour else ()),
                 ", ".join(spent) or formatting.MISSING,
                 formatting.percent(100 * week.retried_seconds / week.seconds) if week.seconds else formatting.MISSING,
@@ -139,39 +114,19 @@ def _weeks(shown: Dashboard) -> Table:
             )
         )
     priced = ("#money",) if shown.costs.gpu_hour else ()
-    titles = ("week from", "GPU", "#GPU-seconds", "", *priced, "spent on", "#repeated", "#cases not to be trusted")
+    titles = ("week from", "GPU", "#GPU-seconds", *priced, "spent on", "#repeated", "#cases not to be trusted")
     return table((*titles, "#spread", "without verdict"), rows)
 
 
 def _canaries(shown: Dashboard) -> Table:
-    """What each machine made of comparisons whose answer is known."""
     titles = ("GPU", "machine", "#equal: false alarms", "#2% more: found", "#newest", "#beside its siblings", "")
-    rows = (
-        (
-            one.gpu,
-            Code(one.machine[:12]),
-            f"{one.false_alarms} of {one.equal}",
-            f"{one.detected} of {one.more}",
-            formatting.durations(one.us)[0],
-            formatting.MISSING if one.apart_pct is None else formatting.percent(one.apart_pct, 1, sign=True),
-            (Mark.SLOWER, " does not measure") if one.odd else "",
-        )
-        for one in shown.canaries
-    )
+    rows = []
+    for one in shown.canaries:
+        counts = (f"{one.false_alarms} of {one.equal}", f"{one.detected} of {one.more}")
+        apart = formatting.MISSING if one.apart_pct is None else formatting.percent(one.apart_pct, 1, sign=True)
+        odd = (Mark.SLOWER, " does not measure") if one.odd else ""
+        rows.append((one.gpu, Code(one.machine[:12]), *counts, formatting.durations(one.us)[0], apart, odd))
     return table(titles, rows)
-
-
-def _alarms(shown: Dashboard) -> str:
-    """How suspicions ended."""
-    states = Counter(change.state for one in shown.series for change in one.changes)
-    confirmed, refuted, waiting = (states[state] for state in ("confirmed", "refuted", "suspected"))
-    decided = confirmed + refuted
-    left = f" {formatting.counted(waiting, 'suspicion')} not decided yet." if waiting else ""
-    if not decided:
-        return f"No suspicion has been decided by a comparison of both commits.{left}"
-    share = formatting.percent(100 * refuted / decided, 0)
-    counted = f"{confirmed} confirmed, {refuted} refuted ({share})"
-    return f"Of {formatting.counted(decided, 'suspicion')} that were decided: {counted}.{left}"
 
 
 # What the scripts draw ------------------------------------------------------------------------------------------------
@@ -181,7 +136,6 @@ SHORT = 12
 
 
 def _series(shown: SiteSeries) -> str:
-    """The script behind a series' page."""
     points = shown.points
     places = {one.commit: at for at, one in enumerate(points)}
     value = {
@@ -261,7 +215,7 @@ LIBRARY = {"dist/uPlot.iife.min.js": "uplot.js", "dist/uPlot.min.css": "uplot.cs
 
 def chart_library(folder: Path | None = None) -> dict[str, str]:
     """The files of uPlot, which draws the series, by their names in a site: from `folder`, else from beside this module
-    or the working folder. Raises KernelgateError, which says how to install it, at the version of package-lock.json."""
+    or the working folder. Raises KernelgateError, which says how to install it."""
     lock = json.loads((HERE / "package-lock.json").read_text(encoding="utf-8"))
     wanted: str = lock["packages"]["node_modules/uplot"]["version"]
     places = [folder] if folder else [HERE / "node_modules/uplot", Path("node_modules/uplot")]

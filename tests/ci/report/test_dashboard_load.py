@@ -76,13 +76,6 @@ def test_a_series_is_in_the_order_of_the_commits_whatever_the_days(index_at: Dat
     assert found.note == "1 measurement left out: of commits that are not on the default branch."
 
 
-def test_where_no_commit_is_on_the_default_branch_time_orders_them(index_at: Database) -> None:
-    put(index_at, an_entry("b", LINE[2], 2.0, day=5), an_entry("a", OTHER, 1.0, day=2))
-    [found] = loaded(index_at, []).series
-    assert [point.us for point in found.points] == [1.0, 2.0]
-    assert found.note.endswith("they are in order of time.")
-
-
 def test_changes_are_those_that_history_changes_lists(index_at: Database) -> None:
     line = [f"{number:040x}" for number in range(1, 31)]
     for at, sha in enumerate(line[1:], 1):
