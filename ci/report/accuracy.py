@@ -16,7 +16,6 @@ from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from kernelgate.ci.report.links import docs
 
 MAX_ROWS = 24
-"""Of the table; the record holds them all."""
 TIMED = "normal"
 """The distribution of what is timed, which needs no name."""
 TITLES = ("case", "inputs", "#mean", "#largest", "#bias", "#bias in size", "head is")
@@ -38,7 +37,6 @@ def lines(record: RunRecord, rules: AccuracyRules) -> tuple[Line, ...]:
 
 
 def sections(record: RunRecord) -> tuple[Section, ...]:
-    """The figures, where some output differs in some bit."""
     verdicts = [one for one in accuracy.judge(record) if one.standing is not Standing.IDENTICAL]
     if not verdicts:
         return ()
@@ -56,7 +54,6 @@ def sections(record: RunRecord) -> tuple[Section, ...]:
 
 
 def to_text(record: RunRecord, rules: AccuracyRules) -> str:
-    """The same for a terminal: the lines, and the figures of every output."""
     names = formatting.names(record.cases, record.cards)
     figures = table(TITLES, (_row(names[one.key], one) for one in accuracy.judge(record)))
     return "\n".join([*map(render.plain_line, lines(record, rules)), "", render.in_columns(figures, render.MAX_WIDTH)])
@@ -103,7 +100,7 @@ def _outcome(record: RunRecord, verdicts: Sequence[AccuracyVerdict], rules: Accu
 
 
 def _change(one: AccuracyVerdict) -> str:
-    """ "mean error 0.27 → 0.51 ulp (1.9×)", of what is worse where something is."""
+    """ "mean error 0.27 → 0.51 ulp (1.9×)"."""
     measure = one.worse[0] if one.worse else ErrorMeasure.MEAN
     before, after = one.errors(measure)
     words = f"{measure} {_ulp(before)} → {_ulp(after)} ulp"
@@ -147,7 +144,6 @@ def memory(record: RunRecord, gates: Gates) -> tuple[Line, ...]:
 
 
 def memory_section(record: RunRecord, cases: Sequence[JudgedCase], gates: Gates) -> Section | None:
-    """Every case, where the memory of any was measured."""
     known = {one.key: one for one in reference.memory(record)}
     if not known:
         return None

@@ -1,11 +1,6 @@
 """What the head is held against beside its base: the stored baseline, the last release and the best ever, and how its
-cases moved on the default branch before.
-
-None of it blocks. Where it shows something, that is a line; everything else about it is folded, and said once. Many
-changes below the gate are each unseen: against the release and the best they are seen together, where that is certain.
-No old commit can run beside today's head, so these are times of two days, and how far times drift between days is in
-the interval.
-"""
+cases moved on the default branch before. None of it blocks. No old commit can run beside today's head, so these are
+times of two days, and how far times drift between days is in the interval."""
 
 from __future__ import annotations
 
@@ -20,7 +15,7 @@ from kernelgate.bench.record import CaseKey, Run, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Bullets, Code, Line, Link, Mark, Piece, Section, Strong
-from kernelgate.ci.judge import baseline_age, ratchet, sentences
+from kernelgate.ci.judge import baseline_age, ratchet
 from kernelgate.ci.judge.case import CERTAIN, Direction, RecordVerdict
 from kernelgate.ci.judge.prior import History
 from kernelgate.ci.judge.verdict import judge
@@ -35,7 +30,6 @@ RENEW = "gh workflow run baseline --field force=true"
 def against(
     measured: RunRecord, stored: RunRecord, named: str, policy: Policy, known: History, label: str = "record"
 ) -> Baseline:
-    """The record's head against the heads of a stored file of this name."""
     verdict = judge(measured, policy, stored, label, named, known)
     return Baseline(verdict, stored.run, stored.environment, baseline_age.age_days(stored, measured.run.created_at))
 
@@ -48,7 +42,6 @@ def is_of(stored: RunRecord, measured: RunRecord) -> bool:
 
 
 def shows(stored: Baseline) -> bool:
-    """Whether it can tell anything useful."""
     return stored.verdict.refused is None and stored.verdict.verdict in CERTAIN and bool(stored.verdict.cases)
 
 
@@ -63,13 +56,11 @@ def line(record: RunRecord, stored: Baseline, gates: Gates) -> tuple[Line, ...]:
 
 
 def _age_and_machine(record: RunRecord, stored: Baseline) -> str:
-    """What may explain a difference comes before it."""
     changed = [one.name for one in baseline_age.changed(record.environment, stored.environment)]
     return ", of another ".join(filter(None, [age_of(record.run, stored.run), " and ".join(changed)]))
 
 
 def stale(record: RunRecord, stored: Baseline) -> tuple[str, ...]:
-    """Why it says little of today, in words."""
     if stored.verdict.refused is not None:
         return ()
     other = " and ".join(one.name for one in baseline_age.changed(record.environment, stored.environment))
@@ -97,9 +88,8 @@ def section(record: RunRecord, stored: Baseline, beside: Sequence[Baseline] = ()
         why = f"stale, since it is {' and '.join(old)}: "
         facts.insert(0, (why, Code(RENEW), " offers a new one, with its evidence"))
     facts += [(one.since, ": ", _commit(one), ", ", one.verdict.reason) for one in beside]
-    seen = [case.minimum_detectable_pct for case in stored.verdict.cases if case.minimum_detectable_pct is not None]
-    gist = f"shows nothing: {sentences.unseen(min(seen))}" if seen else "shows nothing"
-    gist = "not comparable" if stored.verdict.refused is not None else "what it shows" if shows(stored) else gist
+    gist = "what it shows" if shows(stored) else "shows nothing"
+    gist = "not comparable" if stored.verdict.refused is not None else gist
     return Section(f"Stored baseline{' (stale)' if old else ''}: {gist}", (Bullets(tuple(facts)),), worth=35)
 
 
@@ -121,7 +111,6 @@ def age_of(now: Run, then: Run) -> str:
 # The last release and the best ever -----------------------------------------------------------------------------------
 
 NAME_WIDTH = 40
-"""Characters of a release's name."""
 RESTS_ON = "; by times of two days, with their drift in the interval, not side by side"
 
 
@@ -148,7 +137,6 @@ def yardstick_lines(measured: RunRecord, every: Sequence[Baseline]) -> Iterator[
 
 
 def _slower(measured: RunRecord, verdict: RecordVerdict) -> Line:
-    """Over all cases where that is certain, else in the worst case."""
     means = [mean for mean in verdict.means if mean.direction is Direction.SLOWER]
     if worst := max(means, key=lambda mean: mean.change_pct, default=None):
         cases = formatting.counted(worst.cases, "case")
@@ -173,7 +161,7 @@ BLOCKS = "▁▂▃▅▇"
 
 
 def nights_lines(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:
-    """ "▁▁▁▂▇ S=512 fp16 took 321.4 → 337.1 µs in the last 20 measurements …": of the case that moved most, if any."""
+    """ "▁▁▁▂▇ S=512 fp16 took 321.4 → 337.1 µs in the last 20 measurements …": of the worst case, if it is news."""
     worst = next((one for one in gpu.cases[:1] if one.status.is_news), None)
     known = gpu.nights.get(worst.case.key) if worst else None
     if worst is None or known is None or len(known.times_us) < 2:  # one time has not moved
@@ -189,7 +177,7 @@ def nights_lines(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:
 
 
 def sparkline(times_us: Sequence[float], margin_pct: float) -> str:
-    """Lower is faster. What stays within the margin, which counts as no change, does not look like one."""
+    """Lower is faster; what stays within the margin does not look like a change."""
     low, high = min(times_us), max(times_us)
     room = max(high - low, low * 2 * margin_pct / 100)
     bottom = (low + high - room) / 2

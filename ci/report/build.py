@@ -29,8 +29,6 @@ from kernelgate.ci.report.links import NO_LINKS, Links
 
 @dataclass(frozen=True)
 class BuiltReport:
-    """A report with what was decided and what it was made of, which the page draws."""
-
     report: Report
     decision: Decision
     gpus: tuple[GpuReport, ...] = ()
@@ -90,7 +88,7 @@ def build(
             if part is not None
         )
         + remarks.compiler_warning_sections(gpus),
-        elsewhere=links.elsewhere(gpus, places, drawn is not None),
+        elsewhere=links.elsewhere(places),
     )
     return now.reading(made)
 
@@ -111,8 +109,7 @@ def reported(
 
 
 def compared(verdict: RecordVerdict, record: RunRecord | None, policy: Policy, named: bool) -> tuple[Report, int]:
-    """The report of `kernelgate compare` on one file, and the exit code that goes with it. `named`: of several, the
-    first line says of which."""
+    """The report of `kernelgate compare` on one file, and its exit code. `named`: the first line says of which file."""
     if record is None:
         made, decision = Report((Mark.UNKNOWN, " Cannot be judged: ", verdict.refused or ""), summary=()), None
     else:
@@ -125,13 +122,11 @@ def compared(verdict: RecordVerdict, record: RunRecord | None, policy: Policy, n
 def of_verdict(
     record: RunRecord, verdict: RecordVerdict, policy: Policy, baseline: Baseline | None = None
 ) -> BuiltReport:
-    """The report on one judged record, with what it was made of."""
     part = of_record(record.run.gpu or "", record, verdict, policy, baseline)
     return of_part(part, policy, merge=verdict.against == "base")
 
 
 def of_part(part: GpuReport, policy: Policy, merge: bool = True) -> BuiltReport:
-    """The report on one GPU alone, by what is known of it and nothing else."""
     decision = gate.decide([part.evidence], hold=policy.gates.doubt == "hold")
     return BuiltReport(build([part], decision, policy, merge), decision, (part,))
 
@@ -188,7 +183,7 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section | None, ...]:
     if gpu.is_wrong:
         return (
             *correctness.failures(record),
-            correctness.fuzzing(gpu),
+            correctness.fuzzing(record),
             machine.conditions(record, ()),
             machine.machine(record, policy.costs),
             machine.commands(record, judged(record, gpu.verdict) if gpu.verdict else ()),
@@ -205,7 +200,7 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section | None, ...]:
         *accuracy.sections(record),
         *speed.ladder_sections(gpu),
         *correctness.failures(record),
-        correctness.fuzzing(gpu),
+        correctness.fuzzing(record),
         baselines.section(record, gpu.baseline, gpu.yardsticks) if gpu.baseline else None,
     )
 
@@ -220,11 +215,8 @@ def _cases(
     gpus: Sequence[GpuReport], gates: Gates, stated: Status | None, blocks: bool
 ) -> tuple[Table | None, Line, Table | None, str]:
     """The table of cases of a `Report`: what is new stands open, one line says how the others are, which are folded,
-    and their title.
-
-    `stated`: the status that the first lines explain. `blocks`: whether anything blocks, or merging is no subject: else
-    no row may look as if it did, such as of a card that the pull request brought.
-    """
+    and their title. `stated`: the status that the first lines explain. `blocks`: whether anything blocks, or merging is
+    no subject: else no row may look as if it did."""
     found: defaultdict[CaseKey, list[JudgedCase]] = defaultdict(list)
     for gpu in gpus:
         for one in gpu.cases:
@@ -251,7 +243,7 @@ def _cases(
         legend += [Mark.UNKNOWN, f" {sentences.noise(sound)}. "]
     if blamed := sorted({found.code.replace("_", " ") for case in undecided for found in case.disqualifying}):
         legend += [Mark.UNKNOWN, f" cannot tell: {', '.join(blamed)}. "]
-    under: Line = (*words, *legend, *([f"{_folded(rest, gates)}. "] if rest and shown else []))
+    under: Line = (*words, *legend, *([f"{_folded(rest)}. "] if rest and shown else []))
     # Where there is no base: the head's times, and how many times as fast as the reference they are.
     beside = formatting.reference(card for gpu in gpus for card in gpu.record.cards)
     titles = ("", "#head", f"#× {beside}", "case") if alone else ("", "#change", "#base → head", "case")
@@ -263,7 +255,6 @@ def _cases(
 
 
 def _factored(rows: Sequence[JudgedCase], gpus: Sequence[GpuReport]) -> tuple[str, list[JudgedCase]]:
-    """What the names of all these rows have in common, and the rows named without it."""
     shown = {row.case.key: row.name for row in rows}
     only = next(iter(shown.values()), None)
     if len(shown) == 1 < len(rows) and isinstance(only, str):
@@ -297,17 +288,10 @@ def _head(row: JudgedCase) -> tuple[Piece | Line, ...]:
     return (sentences.mark(row.status), head, ratio, _name(row))
 
 
-def _folded(rest: Sequence[JudgedCase], gates: Gates | None = None) -> str:
-    """How the cases are that are folded away: under the table with `gates`, else as the title of their part."""
-    if not rest:
-        return ""
+def _folded(rest: Sequence[JudgedCase]) -> str:
     kinds = Counter(row.status for row in rest)
-    if kinds.keys() != {Status.UNCHANGED}:
-        words = [f"{kinds[kind]} {words}" for kind, (_, words) in sentences.STATUS.items() if kinds[kind]]
-        if len(kinds) == 1:
-            words = [f"{'all ' if len(rest) > 1 else ''}{sentences.STATUS[rest[0].status][1]}"]
-        return f"{f'{len(rest)} more below' if gates else counted(len(rest), 'more case')}: {', '.join(words)}"
-    count, where = (len({row.case.key for row in rest}), " wherever measured") if rest[0].gpu else (len(rest), "")
-    if gates:
-        return f"{counted(count, 'other')} within {sentences.margin(gates)}{where}"
-    return f"{counted(count, 'case')} unchanged{where}" if where else counted(count, "unchanged case")
+    if kinds.keys() == {Status.UNCHANGED}:
+        where = " wherever measured" if rest[0].gpu else ""
+        return f"{counted(len({row.case.key for row in rest}), 'case')} unchanged{where}"
+    words = [f"{kinds[kind]} {words}" for kind, (_, words) in sentences.STATUS.items() if kinds[kind]]
+    return f"{counted(len(rest), 'more case')}: {', '.join(words)}" if rest else ""

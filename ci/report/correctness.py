@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from statistics import geometric_mean
 
 from kernelgate.bench.record import CaseKey, Check, CheckFinding, FaultKind, FuzzResult, RunRecord
 from kernelgate.bench.record.rates import percentile
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.formatting import counted, sentence
-from kernelgate.ci.document.model import Block, Code, Line, Mark, Paragraph, Piece, Section, Verbatim, table
-from kernelgate.ci.judge import cards, correctness, reference
+from kernelgate.ci.document.model import Block, Bullets, Code, Line, Mark, Paragraph, Piece, Section, Verbatim, table
+from kernelgate.ci.judge import cards, correctness
 from kernelgate.ci.judge.correctness import fuzz_failures, shared, wrong_outputs
 from kernelgate.ci.policy.policy import Gates
-from kernelgate.ci.report.gpu import GpuReport
 from kernelgate.ci.report.links import same_here
 
 MAX_FAILURES = 20
-"""Failing cases listed; the record holds them all."""
 MAX_COMMAND = 500
 """Characters of a command that is worth showing: a longer one cannot be meant for a person."""
 DID: dict[FaultKind | None, str] = {"refused": "Refuses", "crashed": "Crashes in", "hung": "Hangs in"}
@@ -67,20 +63,17 @@ def _did(kinds: Iterable[FaultKind | None]) -> str:
 
 
 def only(kinds: Iterable[FaultKind | None]) -> FaultKind | None:
-    """What all of them are; None where they differ."""
     found = set(kinds)
     return found.pop() if len(found) == 1 else None
 
 
 def titles(record: RunRecord) -> dict[str, str]:
-    """What to call the cards of the record, where there are several."""
     named = cards.known(record) | {check.card for check in correctness.checks(record, "fuzz")}
     return formatting.titles_of(named, record.cards)
 
 
 def _smallest(failed: Sequence[tuple[str, FuzzResult]]) -> tuple[str, FuzzResult] | None:
-    """The failure that has the smallest case, or was made the smallest; None where no fuzz case failed. What fails in
-    a plain call comes first: everybody calls it so."""
+    """The failure that has the smallest case, a plain call before any other; None where no fuzz case failed."""
 
     def size(one: tuple[str, FuzzResult]) -> tuple[bool, float]:
         axes = one[1].smallest_axes or one[1].axes
@@ -114,20 +107,17 @@ def _beside_base(result: FuzzResult) -> str:
     if base.kind is None:
         return "The base is right there. "
     if base.kind == "refused" and result.kind != "refused":
-        return f"The base refuses it: {base.message}. " if base.message else "The base refuses it by an error. "
-    if base.kind != result.kind:
-        return "The base fails there, too, in another way. "
-    if result.timed:
+        return f"The base refuses it: {base.message or 'by an error'}. "
+    if base.kind == result.kind and result.timed:
         return "The base fails in the same way, but a timed shape must be right. "
-    return "The base is wrong there, too, but by less. "
+    return "The base fails there, too, but in another way or by less. "
 
 
 def command(record: RunRecord) -> str | None:
-    """Runs the smallest failure again; None where no fuzz case failed."""
     return _repeat(record, *found) if (found := _smallest(fuzz_failures(record))) else None
 
 
-def lines(record: RunRecord, beside_wrong: bool = False) -> tuple[Line, ...]:
+def lines(record: RunRecord, beside_wrong: bool) -> tuple[Line, ...]:
     """What was checked of each card. `beside_wrong`: a result is wrong on some GPU, so nothing is called correct."""
     checks = {check.card: check for check in correctness.checks(record, "fuzz")}
     if cards.nothing_differs(record) and not checks:
@@ -145,11 +135,9 @@ def of_card(title: str, said: Line) -> Line:
 
 
 def line(record: RunRecord, fuzz: Check | None, beside_wrong: bool = False) -> Line:
-    """One line on correctness, for under the table."""
     if fuzz is None:
         return (Mark.UNKNOWN, f" correctness: {formatting.NOT_MEASURED}")
-    reason = sentence(fuzz.reason) if fuzz.reason else ""
-    why: Line = (", ", reason) if reason else ()
+    why: Line = ("; ", sentence(fuzz.reason)) if fuzz.reason else ()
     if fuzz.status == "skipped":
         return (Mark.UNKNOWN, " correctness: not checked", *why)
     passed, ran, asked = sum(result.passed for result in fuzz.results), len(fuzz.results), fuzz.asked or 0
@@ -158,35 +146,29 @@ def line(record: RunRecord, fuzz: Check | None, beside_wrong: bool = False) -> L
         alike = sum(not result.passed and result.on_base for result in fuzz.results)
         beside = f"; {alike} more, which the base fails alike" if alike else ""
         return (Mark.WRONG, f" wrong: {ran - passed - alike} of {total} fail{beside}")
-    untried: Line = ("; ", reason) if reason else ()
-    if not ran:
-        return (Mark.UNKNOWN, " correctness: no fuzz case ran", *untried)
-    if asked > ran:
+    if not ran or asked > ran:
         return (Mark.UNKNOWN, f" correctness: only {ran} of {counted(asked, 'fuzz case')} ran", *why)
     if beside_wrong:
         return (Mark.NONE, f" {passed} of {total} passed")
     if passed < ran:
-        others = "the other one, so that it does" if ran - passed == 1 else f"the other {ran - passed}, so that they do"
-        beside = f"the base does the same in {others} not block"
-        return (Mark.SLIGHT, f" correct in {passed} of {total}; {beside}", *untried)
+        beside = f"the base does the same in the other {ran - passed}, which does not block"
+        return (Mark.SLIGHT, f" correct in {passed} of {total}; {beside}", *why)
     # No test of equality survives calls that differ on the same inputs.
     differs = any(result.repeatable is False for result in fuzz.results)
     bits = "; calls on the same inputs differ in their last bits" if differs else ""
     refused = sum(result.kind == "refused" and result.base is not None for result in fuzz.results)
     bits += f"; {refused} refused by an error, as the base does" if refused else ""
-    return (Mark.PASSED, f" correct: {passed} of {total}", *_nearest(record, fuzz), bits, *untried)
+    return (Mark.PASSED, f" correct: {passed} of {total}", *_nearest(record, fuzz), bits, *why)
 
 
 def beside_wrong(record: RunRecord) -> tuple[Line, ...]:
-    """What stands under a wrong result: which cards passed, or that the fuzz list alone would not have shown it."""
+    """What stands under a wrong result: which cards passed, or that only timed calls are wrong."""
     if record.fuzz is not None and record.fuzz.status == "passed":
         results = record.fuzz.results
         passed = counted(len(results), "fuzz case")
         if alike := sum(not one.passed for one in results):
             return ((Mark.SLIGHT, f" {len(results) - alike} of {passed} passed; the base fails {alike} alike"),)
-        kind = only(one.kind for one in wrong_outputs(record).values())
-        did = kind if kind in ("crashed", "hung") else "were wrong"
-        return ((Mark.SLIGHT, f" only timed calls {did}: {passed} passed"),)
+        return ((Mark.SLIGHT, f" only timed calls are wrong: {passed} passed"),)
     failed = {card for card, _ in fuzz_failures(record)}
     if not failed:
         return ()
@@ -198,7 +180,6 @@ def beside_wrong(record: RunRecord) -> tuple[Line, ...]:
 
 
 def failures(record: RunRecord) -> Iterator[Section]:
-    """What fails and blocks; then what does not, since it fails in the base, too."""
     kinds = {"Failing fuzz cases": fuzz_failures(record)}
     kinds |= {"Fuzz cases that fail in the base, too": fuzz_failures(record, excused=True)}
     for title, failed in kinds.items():
@@ -209,8 +190,7 @@ def failures(record: RunRecord) -> Iterator[Section]:
         if len(failed) > MAX_FAILURES:
             blocks.append(Paragraph((f"{len(failed) - MAX_FAILURES} more are in the run record.",)))
         if len(again := _repeat(record, *smallest)) <= MAX_COMMAND:
-            others = ("; without ", Code("--case"), " all run, and each that fails gets its command")
-            blocks += [Paragraph(("The smallest", *(others if len(failed) > 1 else ()), ":")), Verbatim((again,))]
+            blocks += [Paragraph(("The smallest; without ", Code("--case"), " all run:")), Verbatim((again,))]
         yield Section(f"{title} ({len(failed)})", tuple(blocks), worth=90)
 
 
@@ -245,7 +225,7 @@ def _fault(result: FuzzResult) -> str:
 
 
 def _nearest(record: RunRecord, fuzz: Check) -> Line:
-    """ "; nearest to its limit: S=513 bf16 at 35% of it": of all results the one nearest to what its dtype allows."""
+    """ "; nearest to its limit: S=513 bf16 at 35% of it": the result nearest to what its dtype allows."""
     measured = [result for result in fuzz.results if result.max_abs_error is not None]
     if not measured:
         return (", errors not measured",)
@@ -264,81 +244,35 @@ def _nearest(record: RunRecord, fuzz: Check) -> Line:
 # The fuzz list in short: how near errors come to the tolerance, and how fast the kernel is ----------------------------
 
 
-def error_shares(check: Check) -> tuple[tuple[str, str, str], FuzzResult] | None:
-    """Median, 90th percentile and worst error as shares of what its dtype's tolerance allows, and which result has the
-    worst; None where no error was measured, as of what crashed or holds NaN."""
-    known = [(result.error_ratio, result) for result in check.results if result.error_ratio is not None]
-    if not known:
-        return None
-    shares, (largest, worst) = [share for share, _ in known], max(known, key=lambda one: one[0])
-    return (_share(percentile(shares, 50)), _share(percentile(shares, 90)), _share(largest)), worst
-
-
-def pass_rate(check: Check) -> str:
-    """Rounded down, so that 100% is all of them."""
-    return f"{math.floor(1000 * sum(one.passed for one in check.results) / len(check.results)) / 10:g}%"
-
-
 def in_words(record: RunRecord, check: Check) -> Line:
-    """ "pass rate 97.3%; errors in % of the tolerance: median 12%, …"; nothing where nothing ran."""
+    """ "pass rate 97.3%; errors as shares of the tolerance: median 12%, …"; nothing where nothing ran."""
     if not check.results:
         return ()
-    found = error_shares(check)
-    if found is None:
-        return (f"pass rate {pass_rate(check)}; errors not measured",)
-    (half, most, largest), worst = found
-    count = sum(result.error_ratio is not None for result in check.results)
-    some = f" (of {count} that have one)" if count < len(check.results) else ""
-    where: Line = (" in ", Code(worst.id), " (", _label(record, check.card, worst), ")") if worst.error_ratio else ()
-    spread = f"median {half}, 90th percentile {most}, worst "
-    return (f"pass rate {pass_rate(check)}; error in % of the tolerance{some}: {spread}", largest, *where)
+    # Rounded down, so that 100% is all of them.
+    rate = f"{math.floor(1000 * sum(one.passed for one in check.results) / len(check.results)) / 10:g}%"
+    known = [(result.error_ratio, result) for result in check.results if result.error_ratio is not None]
+    if not known:
+        return (f"pass rate {rate}; errors not measured",)
+    shares, (largest, worst) = [share for share, _ in known], max(known, key=lambda one: one[0])
+    some = f" (of {len(known)} that have one)" if len(known) < len(check.results) else ""
+    where: Line = (" in ", _label(record, check.card, worst)) if largest else ()
+    half, most = (_share(percentile(shares, share)) for share in (50, 90))
+    spread = f"median {half}, 90th percentile {most}, worst {_share(largest)}"
+    return (f"pass rate {rate}; errors as shares of the tolerance{some}: {spread}", *where)
 
 
-def fuzzing(gpu: GpuReport) -> Section | None:
-    """Folded: a row for each card, with the speed of its cases that were timed beside the reference."""
-    checks = [check for check in correctness.checks(gpu.record, "fuzz") if check.results]
+def fuzzing(record: RunRecord) -> Section | None:
+    checks = [check for check in correctness.checks(record, "fuzz") if check.results]
     if not checks:
         return None
-    named, speeds = titles(gpu.record), _speeds(gpu)
-    beside = f"× {formatting.reference(gpu.record.cards)}"
-    figures = ("#passed", "#rate", "#median error", "#90th percentile", "#worst", "worst in")
-    titles_ = (*(("kernel",) if named else ()), *figures, *((f"#{beside}",) if speeds else ()))
-    rows = (
-        (
-            *((named.get(check.card, check.card),) if named else ()),
-            *_figures(gpu.record, check),
-            *((speeds.get(check.card, formatting.MISSING),) if speeds else ()),
-        )
-        for check in checks
-    )
+    named = titles(record)
+    lines = ((*((f"{named[one.card]}: ",) if one.card in named else ()), *in_words(record, one)) for one in checks)
     note = "An error is the largest of all elements of a case, in percent of what the tolerance allows there."
-    if speeds:
-        note += f" “{beside}” is the geometric mean of the timed cases, which are not the fuzzed ones, and its range."
     passed = sum(result.passed for check in checks for result in check.results)
     total, asked = sum(len(check.results) for check in checks), sum(check.asked or 0 for check in checks)
     missing = f"; {asked} were asked for" if asked > total else ""
     title = f"Fuzzing: {passed} of {counted(total, 'case')} passed{missing}"
-    return Section(title, (table(titles_, rows), Paragraph((note,))), worth=25)
-
-
-def _figures(record: RunRecord, check: Check) -> tuple[Piece | Line, ...]:
-    """An exact kernel has no worst case."""
-    passed, found = sum(result.passed for result in check.results), error_shares(check)
-    counts = (f"{passed} of {len(check.results)}", pass_rate(check))
-    if found is None:
-        return (*counts, *((formatting.MISSING,) * 4))
-    shares, worst = found
-    return (*counts, *shares, _label(record, check.card, worst) if worst.error_ratio else formatting.MISSING)
-
-
-def _speeds(gpu: GpuReport) -> dict[str, str]:
-    """By card, such as "1.00 (0.50 to 2.00)": the geometric mean of the timed cases beside the reference, and range."""
-    ratios: defaultdict[str, list[float]] = defaultdict(list)
-    for one in gpu.cases:
-        if (ratio := reference.times(one.case)) is not None:
-            ratios[one.case.card].append(ratio)
-    ranges = {card: f" ({min(all_):.2f} to {max(all_):.2f})" if len(all_) > 1 else "" for card, all_ in ratios.items()}
-    return {card: f"{geometric_mean(all_):.2f}{ranges[card]}" for card, all_ in ratios.items()}
+    return Section(title, (Bullets(tuple(lines)), Paragraph((note,))), worth=25)
 
 
 def _share(ratio: float) -> str:
@@ -349,7 +283,6 @@ def _share(ratio: float) -> str:
 
 
 MAX_FINDINGS = 5
-"""Lines of one card; the record holds more."""
 
 
 def sanitizer(record: RunRecord, gates: Gates) -> tuple[Line, ...]:

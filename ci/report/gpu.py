@@ -1,4 +1,4 @@
-"""What one GPU has to say in a report: its record with the verdict, or why there is none. Typed data, no words yet."""
+"""What one GPU has to say in a report: its record with the verdict, or why there is none."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ class Failure:
 
 @dataclass(frozen=True)
 class JudgedCase:
-    """A case's verdict with the name that people know it by."""
-
     case: CaseVerdict
     name: Piece
     gpu: str = ""
@@ -49,15 +47,12 @@ class JudgedCase:
 
 
 def judged(record: RunRecord, verdict: RecordVerdict) -> tuple[JudgedCase, ...]:
-    """Every case of the verdict, the worst first."""
     names = formatting.names(record.cases, record.cards)
     return tuple(JudgedCase(case, names[case.key]) for case in worst_first(verdict.cases))
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """The verdict on a record against a stored baseline, and the stored file's own facts."""
-
     verdict: RecordVerdict
     run: Run = field(default_factory=Run)
     environment: Environment = field(default_factory=Environment)
@@ -75,14 +70,12 @@ class CaseNights:
     first_day: str = ""
     last_day: str = ""
     page: str | None = None
-    """Of the case on the dashboard."""
 
 
 NightsByCase = Mapping[CaseKey, CaseNights]
 
 
 def no_nights(_: RunRecord) -> NightsByCase:
-    """Where no history is at hand."""
     return {}
 
 
@@ -96,12 +89,10 @@ class GpuReport:
     verdict: RecordVerdict | None = None
     """None where there is no record, or one without times: made to be profiled or fuzzed."""
     baseline: Baseline | None = None
-    """The same record against the stored baseline."""
     yardsticks: tuple[Baseline, ...] = ()
     """And against the last release, and the best ever."""
     failure: Failure | None = None
     claims: tuple[Line, ...] = ()
-    """Each claim beside this GPU's measurement."""
     nights: NightsByCase = field(default_factory=dict)
     """How its cases' times moved on the default branch, where the history knows that."""
     remarks: tuple[Line, ...] = ()
@@ -110,7 +101,6 @@ class GpuReport:
 
     @property
     def label(self) -> str:
-        """Names the GPU where there are several."""
         return self.evidence.label
 
     @cached_property
@@ -128,7 +118,6 @@ class GpuReport:
 
     @property
     def run(self) -> Run:
-        """Which commits this is about."""
         return self.record.run
 
 

@@ -1,11 +1,9 @@
-"""The first two lines: what was found, and whether it blocks; how sure that is. What to do: now.py.
-
-Comment, check run, annotation and terminal all take the first from here. Its mark, the words on blocking and the
-check's conclusion come from one `Decision` and cannot contradict each other.
-"""
+"""The first two lines: what was found, and whether it blocks; how sure that is. What to do: now.py. Comment, check run,
+annotation and terminal all take the first from here, by one `Decision`."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,11 +13,10 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece
 from kernelgate.ci.judge import cards, sentences
-from kernelgate.ci.judge.case import CaseVerdict, MeanVerdict, Outcome, RecordVerdict, Speeds, Status, severity
+from kernelgate.ci.judge.case import CaseVerdict, MeanVerdict, Outcome, RecordVerdict, Status, severity
 from kernelgate.ci.judge.correctness import BASE_WRONG, new_sanitizer_findings
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault
 from kernelgate.ci.judge.stats import INTERVAL_LEVEL
-from kernelgate.ci.judge.validity import BIMODAL
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import correctness, links
 from kernelgate.ci.report.gpu import Failure, GpuReport, JudgedCase
@@ -41,10 +38,7 @@ class Words:
 
 
 def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge: bool = True) -> Line:
-    """Mark, consequence, the worst, the best, what is missing: in this order, whatever was found.
-
-    `merge`: else nothing here is about merging, such as of a profile or a comparison with a baseline.
-    """
+    """Mark, consequence, the worst, the best, what is missing. `merge`: else nothing here is about merging."""
     worst = deciding_gpu(gpus, decision)
     words = of_gpu(worst, gates, len(gpus) > 1)
     if not merge:
@@ -81,7 +75,6 @@ def best_elsewhere(gpus: Sequence[GpuReport], worst: GpuReport, words: Words) ->
 
 
 def _faster(cases: Iterable[JudgedCase]) -> list[JudgedCase]:
-    """Most of all the first."""
     gains = (one for one in cases if one.status.is_news and not one.status.is_slower)
     return sorted(gains, key=lambda one: one.case.change_pct or 0.0)
 
@@ -94,12 +87,10 @@ def deciding_gpu(gpus: Sequence[GpuReport], decision: Decision) -> GpuReport:
 
 
 def is_incomplete(worst: GpuReport, decision: Decision) -> bool:
-    """Whether what is missing is the first thing to say: nothing blocks, and no GPU's own failure says more."""
     return bool(decision.open) and not decision.blocks and worst.failure is None
 
 
 def named(label: str, line: Line) -> Line:
-    """The line with its GPU named, behind the mark where it has one."""
     if not label:
         return line
     if line and isinstance(line[0], Mark):
@@ -111,13 +102,12 @@ def named(label: str, line: Line) -> Line:
 
 
 def with_consequence(mark: Mark, text: Line, decision: Decision) -> Line:
-    """The first line of this text. A check's title is cut after some 60 characters: the consequence comes first."""
     words = {"failure": "Blocks", "action_required": "Held"}.get(decision.conclusion, "Does not block")
     return (mark, f" {words}: ", *uncapped(text))
 
 
 def _agreeing(words: Words, decision: Decision) -> tuple[Mark, Line]:
-    """The words with the mark that the decision allows: the pull request's own card, judged too, decides nothing."""
+    """The words with the mark that the decision allows: the pull request's own card decides nothing."""
     bad, good = words.mark.tone == "bad", words.mark.tone in ("good", "same")
     if decision.conclusion == "failure":
         return (words.mark if bad else Mark.BLOCKED), words.text
@@ -178,14 +168,12 @@ def cause(blocker: Blocker, named_: bool, gpus: Sequence[GpuReport] = ()) -> Lin
 
 
 def sanitized(gpus: Sequence[GpuReport], blocker: Blocker) -> CheckFinding | None:
-    """The first finding that the blocker stands for."""
     of_gpu = (gpu.record for gpu in gpus if gpu.label == (blocker.gpu or ""))
     found = (one for record in of_gpu for one in new_sanitizer_findings(record))
     return next((one for one in found if (one.kernel or "") == blocker.subject), None)
 
 
 def uncapped(text: Line) -> Line:
-    """The words as the middle of a sentence."""
     if not text or not isinstance(text[0], str):
         return text
     return (formatting.sentence(text[0]) + (" " if text[0].endswith(" ") else ""), *text[1:])
@@ -247,16 +235,13 @@ def _failed(failure: Failure, where: Line) -> Words:
             return Words(Mark.WRONG, ("Wrong result", *where))
         case Fault.DISPUTED:
             return Words(Mark.UNKNOWN, ("Not verified", *where, ": ", message))
-        case Fault.RUNNER:
-            return Words(Mark.RUNNER, ("Not judged, not your fault", *where, ": ", message))
-    return Words(Mark.RUNNER, ("Not judged, not your fault", *where, ": kernelgate itself failed"))
+    return Words(Mark.RUNNER, ("Not judged, not your fault", *where, ": ", message))
 
 
 # A judged record's verdict --------------------------------------------------------------------------------------------
 
 
 def base_wrong(one: JudgedCase) -> bool:
-    """Whether there is nothing that is right to compare the head with."""
     return any(finding.code == BASE_WRONG for finding in one.case.findings)
 
 
@@ -333,8 +318,7 @@ def _changed(verdict: RecordVerdict, cases: Sequence[JudgedCase], status: Status
 
 
 def _upto(group: Sequence[JudgedCase], of: int = 0) -> str:
-    """ "2 of 7 cases up to 7.25% slower", else "2 up to 7.25% slower", of one beside others "another 7.25% slower", of
-    the only one "7.25% slower"; of what is not certain "very likely 382% slower (366 to 398%)"."""
+    """ "2 of 7 cases up to 7.25% slower"; of what is not certain "very likely 382% slower (366 to 398%)"."""
     case = group[0].case
     size, between = formatting.amount(case.change_pct, case.interval_pct)
     number = f"{len(group)} of {of} cases " if len(group) < of else "both cases " if of == 2 else f"all {of} cases "
@@ -358,12 +342,10 @@ def _beside_them(cases: Sequence[JudgedCase], told: Sequence[JudgedCase]) -> str
 
 
 def is_alone(cases: Sequence[JudgedCase]) -> bool:
-    """Whether there is no base to any case."""
     return bool(cases) and all(one.status is Status.ALONE for one in cases)
 
 
 def why_undecided(undecided: Sequence[JudgedCase], stored: bool = False) -> str:
-    """The reason that most of the undecided cases share; what could be seen is said where how sure it is stands."""
     if jumping := next((one.case.speeds for one in undecided if one.case.speeds), ()):
         # Such as "head has two speeds, 152.8 and 165.1 µs".
         two = [one for one in sorted(jumping, key=lambda one: one.side != "head") if len(one.us) > 1]
@@ -374,11 +356,9 @@ def why_undecided(undecided: Sequence[JudgedCase], stored: bool = False) -> str:
         return f"{base_is(undecided)} there, and nothing can be compared with it"
     undecided = [one for one in undecided if not base_wrong(one)]  # the others are named by themselves
     blamed = [(one, finding) for one in undecided for finding in one.case.disqualifying]
-    if not blamed and stored:
-        jumps = (one.message for case in undecided for one in case.case.findings if one.code == BIMODAL)
-        return next(jumps, "times drift from day to day")
     if not blamed:
-        return sentences.noise([one.case for one in undecided]).partition("; ")[0]
+        noise = sentences.noise([one.case for one in undecided]).partition("; ")[0]
+        return "times drift from day to day" if stored else noise
     code, _ = Counter(finding.code for _, finding in blamed).most_common(1)[0]
     shared = {one.case.key for one, finding in blamed if finding.code == code}
     message = formatting.sentence(next(finding.message for _, finding in blamed if finding.code == code))
@@ -436,7 +416,10 @@ def _sure(about: JudgedCase | MeanVerdict | None, cases: Sequence[JudgedCase], p
     """How sure the words of the first line are; of several cases, of the one that it names."""
     level = docs(f"{100 * INTERVAL_LEVEL:g}% interval", "statistics.md#the-model")
     if about is None:
-        return _nothing_changed([one.case for one in cases], level)
+        if would := sentences.shown([one.case for one in cases]):
+            return (f"{would[:1].upper()}{would[1:]}.",)
+        bounds = (abs(bound) for one in cases for bound in one.case.interval_pct or () if one.case.believed)
+        return ("Every ", level, f" lies within ±{formatting.about(max(bounds, default=math.inf))}.")
     opening = "Likely: " if about.status.is_likely else "Sure: "
     if isinstance(about, MeanVerdict):
         low, high = sorted(abs(bound) for bound in about.interval_pct)
@@ -446,7 +429,7 @@ def _sure(about: JudgedCase | MeanVerdict | None, cases: Sequence[JudgedCase], p
         said = next(one.message for one in case.findings if one.code == BASE_WRONG)
         return (f"{said[:1].upper()}{said[1:]}.",)
     if about.status is Status.UNDECIDED:
-        return (_both_speeds(case.speeds),) if case.speeds else _believed(case, level)
+        return _believed(case, level)
     if case.interval_pct is None:
         return ("How sure is not known: no interval was measured.",)
     gate = f"; {sentences.short_of_gate(case, policy.gates)}"
@@ -462,19 +445,10 @@ def _sure(about: JudgedCase | MeanVerdict | None, cases: Sequence[JudgedCase], p
     return (opening, level, f" {interval}{agree}{gate}.")
 
 
-def _nothing_changed(cases: Sequence[CaseVerdict], level: Link) -> Line:
-    """That nothing changed, by what would have been seen, or else by where every interval lies."""
-    would = sentences.shown(cases)
-    if would:
-        return (f"{would[:1].upper()}{would[1:]}.",)
-    bounds = [abs(bound) for case in cases for bound in case.interval_pct or () if case.believed]
-    if not bounds:
-        return ("Every case is shown to be as fast as its base.",)
-    return ("Every ", level, f" lies within ±{formatting.about(max(bounds))}.")
-
-
 def _believed(case: CaseVerdict, level: Link) -> Line:
     """Of an undecided case: where its change lies, if that much is known."""
+    if case.speeds:
+        return ("How often each side is in which was not the same, so its typical time says nothing.",)
     if case.interval_pct is None or not case.believed:
         return ("No interval is shown, since none can be believed.",)
     seen = sentences.noise([case]).partition("; ")[2]
@@ -482,16 +456,6 @@ def _believed(case: CaseVerdict, level: Link) -> Line:
     low, high = case.interval_pct
     side = " slower" if low > 0 else " faster" if high < 0 else ""
     return (level, f": {between}{side}{f'; {seen}' if seen else ''}.")
-
-
-def _both_speeds(speeds: Sequence[Speeds]) -> str:
-    """ "Base has one, 145.7 µs; head's differ from it by +5% and +13%."."""
-    known = {one.side: one.us for one in speeds}
-    base, head = known.get("base", ()), known.get("head", ())
-    if len(base) != 1 or len(head) != 2:
-        return "How often each side is in which was not the same, so its typical time says nothing."
-    apart = " and ".join(formatting.percent(100 * (us / base[0] - 1), 0, sign=True) for us in head)
-    return f"Base has one, {formatting.durations(base[0])[0]}; head's differ from it by {apart}."
 
 
 def _compared(gpu: GpuReport, places: Links) -> Line:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelgate.bench.core.documentation import page
@@ -10,7 +9,6 @@ from kernelgate.bench.record import Run
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.model import Code, Line, Link, Piece
-from kernelgate.ci.report.gpu import GpuReport
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,6 @@ class Links:
     pull: str | None = None
     """Of the pull request, whose first lines are the description."""
     page: str | None = None
-    """Of the HTML page."""
     run: str | None = None
 
     @property
@@ -32,11 +29,9 @@ class Links:
 
 NO_LINKS = Links()
 TRY = "try"
-"""The event of a record of `kernelgate try`."""
 
 
 def base_option(run: Run, digits: int = 12) -> tuple[str, ...]:
-    """What names the base in a command; nothing where it is no commit."""
     return ("--base", run.base_sha[:digits]) if run.base_sha and formatting.is_commit(run.base_sha) else ()
 
 
@@ -97,13 +92,6 @@ def diff(run: Run, links: Links, text: str = "diff") -> Line:
     return (Link(text, f"{links.repository}/compare/{run.base_sha}..{run.head_sha}"),)
 
 
-def elsewhere(gpus: Sequence[GpuReport], places: Links, plotted: bool) -> Line:
-    """Where the page is, and what the run left; nothing is promised that is not there."""
-    line: list[Piece] = []
-    if places.page:
-        line += [Link("The page", places.page), f" has all of this{' with plots' if plotted else ''}. "]
-    if places.run:
-        files = " and the profiler's files" if any(gpu.record.profile for gpu in gpus) else ""
-        left = "logs" if all(gpu.failure for gpu in gpus) else f"record{files}"
-        line += [Link("The run", f"{places.run}#artifacts"), f" has its {left}."]
-    return tuple(line)
+def elsewhere(places: Links) -> Line:
+    page_: Line = (Link("The page", places.page), " has all of this. ") if places.page else ()
+    return (*page_, *((Link("The run", f"{places.run}#artifacts"), " has its files.") if places.run else ()))

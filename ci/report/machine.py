@@ -1,17 +1,15 @@
-"""Where and how a record was measured, folded: the device during each process, what was not as usual, the machine and
-the builds, and the commands that repeat it."""
+"""Where and how a record was measured, folded, and the commands that repeat it."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from kernelgate.bench.record import CaseKey, Note, RunRecord, Telemetry, Timing, timed_cases
+from kernelgate.bench.record import CaseKey, Note, RunRecord, Telemetry, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell, visible
 from kernelgate.ci.document.model import Block, Bullets, Code, Line, Mark, Paragraph, Piece, Section, Verbatim, table
 from kernelgate.ci.judge import cards
-from kernelgate.ci.judge.correctness import CHECKED
 from kernelgate.ci.judge.witness import VERIFIED_IN_PROCESS
 from kernelgate.ci.policy.policy import Costs, GpuPrice
 from kernelgate.ci.report import remarks
@@ -61,53 +59,24 @@ def _telemetry_row(name: Piece, number: int, role: str, seen: Telemetry) -> tupl
 
 
 OF_ITS_OWN = Note.model_fields["code"].default
-"""The code of notes that have none, and are not alike."""
 MAX_ALIKE = 3
 """Notes of one code that are listed; of more the first stands for all."""
 
 
 def how_measured(record: RunRecord) -> tuple[Line, ...]:
-    """A line for each thing that was not as usual: what several notes or the timings say in words of its own; every
-    other note as it is, of many with one code the first, and how many there are."""
-    own = {"fewer_inputs": _repeated(record)}
-    for note in cards.notes(record, VERIFIED_IN_PROCESS)[:1]:
-        where = "Outputs were compared in the measured process, where the measured code can reach"
-        own[note.code] = f"{where}: {formatting.sentence(note.text)}."
-    own["paused"] = _paused(record)
+    """The notes that nothing else says: of many with one code the first, and how many there are."""
     spoken = remarks.said(record)
-    rest = [note for note in record.notes if note not in spoken and not own.get(note.code)]
-    lines: list[Line] = [(text,) for text in own.values() if text]
+    rest = [note for note in record.notes if note not in spoken]
+    lines: list[Line] = []
     alike, first = Counter(note.code for note in rest), {note.code: note for note in reversed(rest)}
     for note in rest:
+        where = "outputs were compared in the measured process: " if note.code == VERIFIED_IN_PROCESS else ""
+        text = f"{where}{note.text}"
         if note.code == OF_ITS_OWN or alike[note.code] <= MAX_ALIKE:
-            lines.append((note.text,))
+            lines.append((text,))
         elif note is first[note.code]:
-            lines.append((f"{note.text} (and {alike[note.code] - 1} more such notes in the record)",))
+            lines.append((f"{text} (and {alike[note.code] - 1} more such notes in the record)",))
     return tuple(lines)
-
-
-def _repeated(record: RunRecord) -> str:
-    calls = [calls for timing in _timings(record) for side, calls in timing.calls.items() if side in ("base", "head")]
-    repeated, made = (sum(getattr(one, name) or 0 for one in calls) for name in ("repeated", "made"))
-    if not repeated:
-        return ""
-    share = f"{repeated:,} of {made:,} calls" if made >= repeated else f"{repeated:,} calls"
-    return f"{share} read inputs that an earlier call had read: there, a kept result would have been right."
-
-
-def _paused(record: RunRecord) -> str:
-    timings = list(_timings(record))
-    paused = [timing for timing in timings if timing.pause_us]
-    if not paused:
-        return ""
-    every, some = ({timing.key for timing in which} for which in (timings, paused))
-    pauses = formatting.spread(round(timing.pause_us or 0.0) for timing in paused)
-    where = "" if some == every else f" of {len(some)} of {formatting.counted(len(every), 'case')}"
-    return f"Before each sample{where} the GPU idled for {pauses} µs, so that its clock stayed up at the power limit."
-
-
-def _timings(record: RunRecord) -> Iterator[Timing]:
-    return (timing for process in record.processes if process.role in CHECKED for timing in process.timings)
 
 
 def machine(record: RunRecord, rules: Costs) -> Section | None:
@@ -142,7 +111,6 @@ def machine(record: RunRecord, rules: Costs) -> Section | None:
 
 
 def _builds(record: RunRecord) -> Block:
-    """With the kernel, where there are several cards."""
     named = titles(record)
     columns = ("side", "commit", "targets", "#compiled in", "library sha256")
     rows = (
@@ -183,7 +151,6 @@ def commands(record: RunRecord, cases: Sequence[JudgedCase]) -> Section:
 
 
 def profile_command(record: RunRecord, key: CaseKey, *more: str) -> str:
-    """Profiles one case on both sides again."""
     base = base_option(record.run) or (("--alone",) if all(one.side == "head" for one in record.profile) else ())
     return _on_case(["profile", *more, *base, *same_here(record.run, "--head")], cards.called(record, key))
 

@@ -18,9 +18,7 @@ from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from kernelgate.ci.report.links import Links, as_here, base_option, docs, same_here, whole_again
 
 NOW = Strong("Now:")
-SHOWS_THE_ERROR = " shows the error, which the run left no note of, and needs no GPU; fix that."
-RESOURCES = Code("kernelgate resources")
-SHOWS_IT: Line = (RESOURCES, " shows it without a GPU.")
+SHOWS_IT: Line = (Code("kernelgate resources"), " shows it without a GPU.")
 PROFILE: Line = (
     *(NOW, " ", Code("kernelgate profile"), " says what takes the time; see "),
     *(docs("how to read it", "CUDA_COOKBOOK.md"), "."),
@@ -33,10 +31,8 @@ MAX_CASES = 2
 def step(
     gpus: Sequence[GpuReport], decision: Decision, places: Links = links.NO_LINKS, far_below: bool = False
 ) -> Line:
-    """The one thing to do next. What blocks comes first, in the order in which it blocks.
-
-    `far_below`: a case is so far below its reference that looking for the reason comes before anything else.
-    """
+    """The one thing to do next. `far_below`: a case is so far below its reference that the reason for that comes
+    first."""
     worst = headline.deciding_gpu(gpus, decision)
     return as_here(_step(gpus, worst, decision, places, far_below), worst.run)
 
@@ -62,7 +58,7 @@ def _step(gpus: Sequence[GpuReport], worst: GpuReport, decision: Decision, place
 
 
 def together(gpu: GpuReport) -> Line:
-    """Of a comparison with a baseline that leaves it open what holds: what would show it."""
+    """What would show what a comparison with a baseline leaves open."""
     verdict = gpu.verdict
     if verdict is None or verdict.against == "base" or (verdict.verdict in CERTAIN and not verdict.apart):
         return ()
@@ -82,7 +78,6 @@ def reading(report: Report) -> Report:
 
 
 def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, places: Links) -> Line:
-    """How to get rid of the first blocker."""
     first = decision.blockers[0]
     rest: Line = (" Needs no new measurement.",)
     match first.code:
@@ -100,18 +95,14 @@ def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, plac
         case BlockCode.DOES_NOT_COMPILE:
             if gpu.failure is not None and gpu.failure.of_card:
                 return (NOW, " mend the card there; ", Code("kernelgate cards"), " names all that it lacks.")
-            shown = gpu.failure is not None and (gpu.failure.log or gpu.failure.target)
-            build = Code("kernelgate build")
-            if shown:
-                return (NOW, " fix that error; ", build, " compiles without a GPU.")
-            return (NOW, " ", build, SHOWS_THE_ERROR)
+            return (NOW, " fix that error; ", Code("kernelgate build"), " shows the error without a GPU.")
         case BlockCode.LESS_ACCURATE:
             how = docs("how it is measured", "statistics.md#accuracy")
             again = (Code("kernelgate accuracy"), " measures it again; see ", how, ".")
             return (NOW, " see where precision went; ", *again)
         case BlockCode.NEW_SPILLS:
             helps = docs("what helps", "CUDA_COOKBOOK.md#register-spills")
-            return (NOW, " use fewer registers: ", helps, "; ", RESOURCES, " shows them without a GPU.")
+            return (NOW, " use fewer registers: ", helps, "; ", *SHOWS_IT)
         case BlockCode.OCCUPANCY_LOSS:
             helps = docs("what helps", "CUDA_COOKBOOK.md#occupancy")
             return (NOW, " win occupancy back: ", helps, "; ", *SHOWS_IT)
@@ -135,22 +126,18 @@ def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, plac
 
 def _repeat(gpu: GpuReport, places: Links) -> Line:
     record, repeated = gpu.record, correctness.command(gpu.record)
-    look = links.diff(gpu.run, places, "the diff")
-    looked: Line = (" and look at ", *look) if look else ()
+    looked: Line = (" and look at ", *look) if (look := links.diff(gpu.run, places, "the diff")) else ()
     if repeated is not None:
         return (NOW, " repeat it with ", Code(repeated, most=correctness.MAX_COMMAND), *looked, ".")
     if not (wrong := wrong_outputs(record)):
         compares = " compares every output with the oracle on your machine"
         return (NOW, " ", Code("kernelgate fuzz"), compares, *looked, ".")
     # What fuzzing does not see: it calls a few times, and timing many times.
-    timed = _again(gpu, [*wrong], links.NO_LINKS)
-    hint, where = "", looked
+    hint: Line = ("; look at ", *looked[1:]) if looked else ()
     if wrong.keys() <= wrong_outputs(record, "base").keys():  # the change is not the cause
-        hint, where = "; the base is wrong, too, so look at the card's tolerance and at the kernel for such inputs", ()
-    elif record.fuzz is not None and record.fuzz.status == "passed":
-        hint = "; fuzzing had passed, so look at what this shape has of its own, or one call leaves to the next"
-        where = (", in ", *look) if look else ()
-    return (NOW, " repeat it with ", *timed, ", which compares timed calls", hint, *where, ".")
+        hint = ("; the base is wrong, too, so look at the card's tolerance and at the kernel for such inputs",)
+    timed = _again(gpu, [*wrong], links.NO_LINKS)
+    return (NOW, " repeat it with ", *timed, ", which compares timed calls", *hint, ".")
 
 
 def _regression(gpu: GpuReport, decision: Decision, places: Links) -> Line:
@@ -173,7 +160,6 @@ def _whole(gpu: GpuReport, places: Links, fixed: bool = False) -> Line:
 
 
 def _of_verdict(gpu: GpuReport, decision: Decision, places: Links, far_below: bool) -> Line:
-    """Where nothing blocks and nothing is missing."""
     if gpu.is_wrong:
         return _repeat(gpu, places)
     undecided = [one for one in gpu.cases if one.status is Status.UNDECIDED or one.status.is_likely]
@@ -200,9 +186,7 @@ def _of_verdict(gpu: GpuReport, decision: Decision, places: Links, far_below: bo
             return (NOW, f" {headline.base_is(spoilt)}{why}", *again, " measures it again.")
         repair = f" {headline.base_is(spoilt)}, your change is not: if it is the repair, merge it, and the next change "
         right = Code(whole_again(gpu.run, base=("--base", "COMMIT")), most=correctness.MAX_COMMAND)
-        fault: Line = (NOW, repair, "is compared with it. ", right, " compares it with a commit that is right.")
-        others = [one.case.key for one in undecided if one not in spoilt]
-        return (*fault, *((" ", *_again(gpu, others, places), " measures the others again.") if others else ()))
+        return (NOW, repair, "is compared with it. ", right, " compares it with a commit that is right.")
     if undecided:
         again = _again(gpu, [one.case.key for one in undecided], places)
         if any(one.status is Status.LIKELY_SLOWER for one in undecided):
@@ -214,20 +198,17 @@ def _of_verdict(gpu: GpuReport, decision: Decision, places: Links, far_below: bo
 
 
 IMPOSSIBLE = frozenset({"below_floor", "beyond_reference"})
-"""Findings of times that no such device gives: measured again, they stay."""
 
 
 def _tries_again(undecided: Sequence[JudgedCase], record: RunRecord) -> Line:
     """With what to look at where the same comes of it."""
     if any(one.case.speeds for one in undecided):
-        twice = " Two speeds again? Look at what varies by call: atomics, L2, the order of tiles: "
-        return (f" tries again.{twice}", docs("guide", "statistics.md#two-modes"), ".")
+        twice = " tries again. Two speeds again? Look at what varies by call: atomics, L2, the order of tiles: "
+        return (twice, docs("guide", "statistics.md#two-modes"), ".")
     blamed = {finding.code for one in undecided for finding in one.case.disqualifying}
     if blamed & {"throttled", "clock_change", "drift"}:
         return (" tries again. Again? ", docs("Lock the clocks", "runner.md#4-clocks"), ".")
-    if formatting.on_cpu(record.environment.device):
-        return (" tries again, best while nothing else runs there.",)
-    return (" tries again.",)
+    return (f" tries again{', best while nothing else runs there' * formatting.on_cpu(record.environment.device)}.",)
 
 
 def _again(gpu: GpuReport, cases: Sequence[CaseKey], places: Links) -> Line:

@@ -16,7 +16,6 @@ from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.report.gpu import GpuReport
 
 MAX_NAMED = 5
-"""Cases that a line names; the table has them all."""
 
 
 def accepted(gpus: Sequence[GpuReport], decision: Decision) -> tuple[Line, ...]:
@@ -91,7 +90,6 @@ def said(record: RunRecord) -> frozenset[Note]:
 
 
 def _alone(record: RunRecord, verdict: RecordVerdict | None) -> Iterator[Line]:
-    """Cards of which the head alone was measured, and why."""
     lacking = {case.card for case in verdict.cases if case.status is Status.ALONE} if verdict else set()
     whys = [(note.card or "", formatting.sentence(note.text)) for note in cards.notes(record, cards.HEAD_ALONE)]
     noted = {card for card, _ in whys}
@@ -127,7 +125,6 @@ def _of(record: RunRecord, card: str, words: str) -> str:
 
 
 def precision(record: RunRecord) -> tuple[Line, ...]:
-    """A remark where base and head did not share a process: docs/timing.md has what that costs."""
     roles = {process.role for case in timed_cases(record) for process in case.processes if has_both(process)}
     ways = ["base and head took turns in separate processes"] if "alternating" in roles else []
     ways += ["base and head were timed one after the other"] if "block" in roles else []
@@ -163,11 +160,10 @@ MAX_LISTED = 20
 
 def compiler_warnings(gpus: Sequence[GpuReport]) -> tuple[CompilerWarning, ...]:
     """Of all GPUs, each once: mostly all measure one and the same build."""
-    return tuple(dict.fromkeys(warning for news in _new_warnings(gpus) for warning in news.warnings))
+    return tuple(dict.fromkeys(warning for warnings, _ in _new_warnings(gpus) for warning in warnings))
 
 
 def compiler_warning_sections(gpus: Sequence[GpuReport]) -> tuple[Section, ...]:
-    """One for all GPUs; none where nothing is new."""
     warnings = compiler_warnings(gpus)
     if not warnings:
         return ()
@@ -177,11 +173,11 @@ def compiler_warning_sections(gpus: Sequence[GpuReport]) -> tuple[Section, ...]:
     ]
     if len(warnings) > MAX_LISTED:
         lines.append((f"{len(warnings) - MAX_LISTED} more are in the run record.",))
-    known = all(news.against_base for news in _new_warnings(gpus) if news.warnings)
+    known = all(against_base for news, against_base in _new_warnings(gpus) if news)
     note = "The base does not have these." if known else "Whether the base has these, too, is not known."
     title = f"{'New compiler warnings' if known else 'Compiler warnings'} ({len(warnings)})"
     return (Section(title, (Bullets(tuple(lines)), Paragraph((note,))), worth=70),)
 
 
-def _new_warnings(gpus: Sequence[GpuReport]) -> Iterator[static.NewWarnings]:
+def _new_warnings(gpus: Sequence[GpuReport]) -> Iterator[tuple[tuple[CompilerWarning, ...], bool]]:
     return (news for gpu in gpus for news in static.new_warnings(gpu.record, gpu.changed))

@@ -1,7 +1,5 @@
 """How fast each case is and how sure its change, folded: statistics, percentiles, launch overhead, a ladder of sizes.
-
-How much of a call is its launch also stands above the fold, where it is why a case changed.
-"""
+How much of a call is its launch also stands above the fold, where it is why a case changed."""
 
 from __future__ import annotations
 
@@ -96,7 +94,7 @@ def speed(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
         f"“× {beside}” is the reference's time divided by the kernel's: above 1 the kernel is the faster one. “Kernel” "
         "is the same call replayed from a CUDA graph; “launch overhead” is what the time holds beyond it.",
     )
-    blocks = (table(("case", "side", *figures), rows), *launches(record, cases), Paragraph(note))
+    blocks = (table(("case", "side", *figures), rows), Paragraph(note))
     return Section("Speed: percentiles, throughput, launch overhead", blocks, worth=40)
 
 
@@ -117,30 +115,11 @@ def _speed_row(judged: JudgedCase, case: TimedCase, side: Side) -> tuple[Piece, 
 
 # Launch overhead: calls made one by one, beside the same call replayed from a CUDA graph -----------------------
 
-MAX_CASES = 5
-"""That are spelled out, those with the largest share first."""
 MEASURED = "by calls made one by one beside the same calls replayed from a CUDA graph"
 
 
-def launches(record: RunRecord, cases: Sequence[JudgedCase]) -> tuple[Block, ...]:
-    """What a faster kernel can still win, and what fusing can, where a launch takes more than LAUNCH_SHARE."""
-    judged = {one.case.key: one.case.head_us for one in cases}
-    heads = ((case.key, rates.rate(case, "head", judged.get(case.key))) for case in timed_cases(record))
-    shares = {key: LaunchShare(one.us, one.graph_us) for key, one in heads if one and one.graph_us is not None}
-    known = [(one.name, shares[one.case.key]) for one in cases if one.case.key in shares]
-    large = [one for one in known if one[1].launch_us > next_step.LAUNCH_SHARE * one[1].call_us]
-    large.sort(key=lambda one: -one[1].launch_us / one[1].call_us)
-    if not large:
-        return ()
-    said: Line = (f"The launch takes more than {100 * next_step.LAUNCH_SHARE:.0f}% of the head's call, {MEASURED}:",)
-    lines: list[Line] = [(name, ": ", next_step.launch_sentence(share), ".") for name, share in large[:MAX_CASES]]
-    if len(large) > MAX_CASES:
-        lines.append((f"So it does in {formatting.counted(len(large) - MAX_CASES, 'more case')}.",))
-    return Paragraph(said), Bullets(tuple(lines))
-
-
 def why_by_launch(record: RunRecord, cases: Sequence[JudgedCase], policy: Policy, label: str = "") -> tuple[Line, ...]:
-    """That the first case that changed did so by its launch, where every process shows it; `label`: of the GPU."""
+    """That the first case that changed did so by its launch, where every process shows it."""
     news = next((one for one in cases if one.status.is_news), None)
     timed = next((one for one in timed_cases(record) if news and one.key == news.case.key), None)
     if news is None or timed is None:

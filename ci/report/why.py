@@ -1,8 +1,4 @@
-"""Why a case became slower or faster: the profiler's figures and the compiler's, base beside head.
-
-What the two profiles split the change into comes first, in a sentence; the table has those figures on top; the rest
-follows.
-"""
+"""Why a case became slower or faster: the profiler's figures and the compiler's, base beside head."""
 
 from __future__ import annotations
 
@@ -37,8 +33,6 @@ MIN_STRENGTH = 0.1
 
 @dataclass(frozen=True)
 class Both:
-    """One case's profiles; the base's is None where there is none."""
-
     key: CaseKey
     base: ProfiledKernel | None
     head: ProfiledKernel
@@ -153,7 +147,7 @@ def plain_name(name: str) -> str:
 
 
 def _action(split: Budget, found: Both, label: str) -> Line | None:
-    """Against what changed; else against what holds both sides back alike, said to be that."""
+    """Against what changed; else against what holds both sides back alike."""
     where: Line = (*_on(label), ":") if label else ()
     if split.causes:
         advice = against_change(split.causes[0], found.head)

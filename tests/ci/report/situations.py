@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import numpy as np
-
 from kernelgate.bench import record
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.record import (
@@ -23,19 +21,16 @@ from kernelgate.bench.record import (
     Side,
 )
 from kernelgate.ci.judge import gate, verdict
-from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.judge.gate import Fault
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import BuiltReport, build, of_verdict, reported
 from kernelgate.ci.report.gpu import Failure, GpuReport, of_failure, of_record
 from kernelgate.ci.report.links import NO_LINKS, Links
 from tests import hot_examples
-from tests.ci import records
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.document.test_render import hostile_reported
 from tests.ci.report.browser import PLACES
-from tests.ci.report_examples import EXAMPLES, NINE, all_reported, judge, same, slower
-from tests.ci.report_examples import record as example_record
+from tests.ci.report_examples import EXAMPLES, all_reported
 from tests.gallery.situations import at_two_speeds
 
 DATA = Path(__file__).parents[2] / "data"
@@ -131,41 +126,25 @@ def _named(words: str) -> BuiltReport:
     return of_verdict(made, replace(example.verdict, cases=verdicts), POLICY)
 
 
-def _far() -> BuiltReport:
-    rest = (same(one, 0.3) for one in NINE[1:])
-    return of_verdict(example_record(NINE), judge(Outcome.REGRESSED, slower(NINE[0], 1070.0), *rest), POLICY)
-
-
-def _many_processes() -> BuiltReport:
-    base, head = records.noise(np.random.default_rng(3), 0.01, processes=40, rounds=30)
-    return reported(records.paired_record(base, head, device="NVIDIA H200"), POLICY)
-
-
 MADE: dict[str, Callable[[], BuiltReport]] = {
     "one_card_wrong": lambda: CARD_EXAMPLES["one_card_wrong"]().reported(),
     "hostile, slower": lambda: hostile_reported(HOSTILE)["slower"],
-    "hostile, wrong": lambda: hostile_reported(HOSTILE)["wrong"],
     "hostile names": lambda: _named(HOSTILE),
     "long names": lambda: _named(LONG),
     "two GPUs": lambda: together(on("l4", "equivalent"), on("h100", "slower")),
     "a GPU lost": lambda: together(on("l4", "faster"), lost("h100")),
     "everything at once": _everything,
     "two speeds": lambda: reported(at_two_speeds(), POLICY),
-    "one case far from the rest": _far,
-    "40 processes": _many_processes,
     "less occupancy": lambda: of_verdict(profiled("attention_occupancy"), EXAMPLES["slower"]().verdict, POLICY),
     "samples by line": lambda: sampled("base", "head"),
-    "samples of the head alone": lambda: sampled("head"),
     "profiled alone": lambda: untimed("base", "head"),
     "hostile samples": lambda: sampled("base", "head", change=lambda spots: full(HOSTILE * 4, spots)),
-    "measured: at the power limit": lambda: _kept("traces/capped.json"),
     "measured: 27 cases": lambda: _kept("timing/all_cases_slower.json"),
     "measured: swiglu": lambda: _kept("cards/swiglu_slower.json"),
-    "measured: attention": lambda: _kept("comparisons/wgmma.json"),
 }
 
 
-LIKE_OTHERS = {"equivalent", "baseline_of_another_gpu", "slower_likely", "slower_and_one_undecided", "slower_together"}
+LIKE_OTHERS = {"equivalent", "slower_likely", "slower_together"}
 """Examples whose pages have the shape of others."""
 NAMES = (*(name for name in EXAMPLES if name not in LIKE_OTHERS), "does_not_compile", "runner_lost", *MADE)
 

@@ -9,7 +9,6 @@ from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import baseline
 from kernelgate.ci.report import gpu as parts
-from kernelgate.ci.report.baseline import sparkline
 from kernelgate.ci.report.gpu import CaseNights, GpuReport
 from tests.ci.report_examples import EXAMPLES
 
@@ -25,11 +24,6 @@ def report(known: CaseNights, example: str = "slower") -> GpuReport:
     return replace(part, nights={case.key: known for case in made.cases})
 
 
-def test_the_blocks_make_no_mountain_of_noise() -> None:
-    assert sparkline((100, 105, 110), GATES.margin_pct) == "▁▃▇"
-    assert sparkline((100.0, 100.1, 99.9, 100.0), GATES.margin_pct) == "▃▃▃▃"
-
-
 def test_the_case_that_moved_has_a_line_with_words_and_a_link() -> None:
     [line] = baseline.nights_lines(report(RISEN), GATES)
     text = render.markdown_line(line)
@@ -38,12 +32,3 @@ def test_the_case_that_moved_has_a_line_with_words_and_a_link() -> None:
     )
     assert "20 measurements of the default branch, 2026-10-30 to 2026-11-20, all within 4.9%" in text
     assert text.endswith(f"[All of its past]({PAGE}).")
-
-
-def test_without_a_past_or_a_page_nothing_is_promised() -> None:
-    assert baseline.nights_lines(replace(report(RISEN), nights={}), GATES) == ()
-    assert baseline.nights_lines(report(CaseNights((321.4,))), GATES) == ()
-    [line] = baseline.nights_lines(report(replace(RISEN, page=None, first_day="")), GATES)
-    text = render.markdown_line(line)
-    assert "](" not in text
-    assert "2026" not in text

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from kernelgate.bench.record import Check, FuzzResult, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Line, Mark
-from kernelgate.ci.document.render import comment, plain_line
+from kernelgate.ci.document.render import comment
 from kernelgate.ci.judge import case as case_
 from kernelgate.ci.judge.case import CaseVerdict, Outcome, Status
 from kernelgate.ci.policy.policy import Policy
@@ -33,7 +33,6 @@ from tests.ci.report_examples import (
     EXAMPLES,
     FAILURES,
     NINE,
-    Example,
     below_gate,
     case,
     faster,
@@ -142,34 +141,8 @@ def fuzzing(**facts: Any) -> Check:
     return Check(kind="fuzz", **facts)
 
 
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        (fuzzing(status="skipped", reason="No kernel."), "❔ correctness: not checked, no kernel"),
-        (fuzzing(status="passed", asked=38, run=1, results=(FuzzResult(id="a", seed=1, passed=True),),
-                 reason="the 30 s of the time limit were over before the last 37, the least risky"),
-         "❔ correctness: only 1 of 38 fuzz cases ran, the 30 s of the time limit were over before the last 37, the "
-         "least risky"),
-        (fuzzing(status="passed", results=(FuzzResult(id="a", seed=1, passed=True, repeatable=False),)),
-         "✅ correct: 1 of 1 fuzz case, errors not measured; calls on the same inputs differ in their last bits"),
-    ],
-)  # fmt: skip
-def test_correctness_in_one_line(made: Check, said: str) -> None:
-    run, verdicts = mix(["unchanged"])
-    found = report(run.model_copy(update={"checks": (made,)}), judge(Outcome.EQUIVALENT, *verdicts))
-    assert [plain(line) for line in found.checks] == [said]
-
-
 def failed(*results: FuzzResult) -> str:
     return comment(report(record((), checks=(fuzzing(status="failed", results=results),)), judge(Outcome.INCONCLUSIVE)))
-
-
-def test_many_failures_are_cut_and_counted() -> None:
-    text = failed(*(FuzzResult(id=f"case_{index}", seed=index, passed=False) for index in range(27)))
-    assert "in 27 of 27 fuzz cases" in text
-    assert "7 more are in the run record" in text
-    assert "case_19" in text
-    assert "case_20" not in text
 
 
 def test_the_command_is_that_of_the_smallest_case_that_fails() -> None:
@@ -191,10 +164,6 @@ def test_a_record_without_a_base_is_judged_against_the_baseline() -> None:
     assert "vs the baseline l4.json" in plain(said.summary)
     assert "block" not in plain(said.headline), "a comparison with a baseline is not about merging"
     assert len(said.checks) == 1
-
-
-def remarks(made: Example) -> list[str]:
-    return [plain_line(line) for line in made.report().remarks]
 
 
 def together(*parts: GpuReport) -> str:
@@ -244,9 +213,3 @@ def test_an_autotuner_that_chooses_by_process_is_said_where_nothing_is_certain()
     assert said in tuned("cannot_tell_throttled", "4", "8")
     assert "autotuner" not in tuned("cannot_tell_throttled", "4"), "always the same"
     assert "autotuner" not in tuned("equivalent", "4", "8"), "certain all the same"
-
-
-def test_one_case_beside_those_that_are_told_is_another() -> None:
-    run, verdicts = mix(["undecided", "improved"])
-    first = plain(report(run, judge(overall(["undecided", "improved"]), *verdicts)).headline)
-    assert first.endswith(", another 12.0% faster"), first

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -32,57 +31,42 @@ KEPT = sorted(
 UNITS = {"ns": 1e-3, "µs": 1.0, "ms": 1e3, "s": 1e6}
 
 
-@dataclass(frozen=True)
-class Read:
-    """A figure as its reader has it, rounded to what is shown."""
-
-    where: str
-    shown: str
-    meant: str
-
-
-def figures(record: RunRecord) -> Iterator[Read]:
-    """Every time and ratio of a case in JSON, page and comment, beside what the verdict's JSON says."""
+def contradictions(record: RunRecord) -> list[tuple[str, str, str]]:
+    """Every time and ratio of a case in page and comment that is not what the verdict's JSON says: where, and both."""
     verdict = judge(record, Policy())
     built = of_verdict(record, verdict, Policy())
     told = {(one["card"], one["id"]): one for one in json.loads(as_json(verdict))["cases"]}
     cases = [(one, told[one.case.card, one.case.id]) for gpu in built.gpus for one in gpu.cases]
-
-    html = page.write(built, Policy().gates)
+    html, comment = page.write(built, Policy().gates), render.comment(built.report, 10**9)
     (held,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', html, re.DOTALL)
-    for one in json.loads(held)["cases"]:
-        for key in ("base_us", "head_us"):
-            yield Read(f"page's data, {key}", repr(one[key]), repr(told[one["card"], one["id"]][key]))
+    read = [
+        ("page's data", repr(one[key]), repr(told[one["card"], one["id"]][key]))
+        for one in json.loads(held)["cases"]
+        for key in ("base_us", "head_us")
+    ]
     drawn = sorted(re.findall(r'<span class="times">(\d.*?)</span>', html))
     pairs = [[us for us in (one["base_us"], one["head_us"]) if us is not None] for _, one in cases]
-    yield Read("page", str(drawn), str(sorted(" → ".join(formatting.durations(*us)) for us in pairs)))
-
-    comment = render.comment(built.report, 10**9)
-    for one, held_by in cases:
-        both = formatting.durations(held_by["base_us"], held_by["head_us"])
-        change = f"{both[0].rpartition(' ')[0]} → {both[1]}"
-        shown = re.findall(r"[\d.,]+ → [\d.,]+ [nµm]?s", comment)
-        yield Read(f"comment, change of {one.case.id}", change if change in shown else str(shown), change)
+    read.append(("page", str(drawn), str(sorted(" → ".join(formatting.durations(*us)) for us in pairs))))
+    changes = re.findall(r"[\d.,]+ → [\d.,]+ [nµm]?s", comment)
+    for _, one in cases:
+        base, head = formatting.durations(one["base_us"], one["head_us"])
+        change = f"{base.rpartition(' ')[0]} → {head}"
+        read.append(("comment", change if change in changes else str(changes), change))
     cells = re.sub(r"<[^>]+>", "", re.sub(r"</t[dh]><t[dh][^>]*>", " | ", html))
-    rows = [list(_speed(text)) for text in (comment, cells)]
     by_key = {case.key: case for case in timed_cases(record)}
     sides = [
-        (one, held, side) for (one, held), side in product(cases, rates.SIDES) if _timed(by_key[one.case.key], side)
+        (one, held_by, side)
+        for (one, held_by), side in product(cases, rates.SIDES)
+        if any(each.samples_us.get(side) for each in by_key[one.case.key].processes)
     ]
-    for where, found in zip(("comment", "page"), rows, strict=True):
-        for (one, held, side), (row_side, time, ratio) in zip(sides, found, strict=True):
-            us, beside = held[f"{side}_us"], held["reference_us"]
-            number, unit = time.replace(",", "").split()
+    for where, text in (("comment", comment), ("page", cells)):
+        for (one, held_by, side), (row_side, time, ratio) in zip(sides, _speed(text), strict=True):
+            us, beside, (number, unit) = held_by[f"{side}_us"], held_by["reference_us"], time.replace(",", "").split()
             digits = len(number.partition(".")[2])
-            yield Read(
-                f"{where}, {one.case.id}, {side}", f"{row_side} {number}", f"{side} {us / UNITS[unit]:.{digits}f}"
-            )
             spoilt = side == "reference" or beside is None or one.case.disqualifying
-            yield Read(f"{where}, {one.case.id}, {side}, ratio", ratio, "—" if spoilt else f"{beside / us:.2f}")
-
-
-def _timed(case: TimedCase, side: Side) -> bool:
-    return any(one.samples_us.get(side) for one in case.processes)
+            meant = f"{side} {us / UNITS[unit]:.{digits}f} {'—' if spoilt else f'{beside / us:.2f}'}"
+            read.append((where, f"{row_side} {number} {ratio}", meant))
+    return [one for one in read if one[1] != one[2]]
 
 
 def _speed(text: str) -> Iterator[tuple[str, str, str]]:
@@ -91,10 +75,6 @@ def _speed(text: str) -> Iterator[tuple[str, str, str]]:
         cells = line.strip("| ").split(" | ")
         if len(cells) == 10 and cells[1] in rates.SIDES:
             yield cells[1], cells[2], cells[5]
-
-
-def contradictions(record: RunRecord) -> list[Read]:
-    return [one for one in figures(record) if one.shown != one.meant]
 
 
 def two_speeds() -> RunRecord:
@@ -135,4 +115,4 @@ def test_a_second_estimator_is_caught(name: str, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(rates, "rate", pooled)
     found = contradictions(two_speeds() if name == "two speeds" else records.read(ROOT / "data" / f"{name}.json"))
-    assert {one.where.split(",")[0] for one in found} == {"comment", "page"}
+    assert {where for where, *_ in found} == {"comment", "page"}

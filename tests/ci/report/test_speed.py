@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kernelgate.bench.record import Case, RunRecord, rates
-from kernelgate.ci.document.model import Bullets, Paragraph
+from kernelgate.ci.document.model import Paragraph
 from kernelgate.ci.document.render import plain_line
 from kernelgate.ci.judge.gate import GpuEvidence
 from kernelgate.ci.policy.policy import Policy
@@ -31,22 +31,6 @@ def made(*processes: tuple[float, float, float, float]) -> tuple[RunRecord, list
     medians = {side: rates.typical_us([(one[at],) for one in processes]) for at, side in enumerate(("base", "head"))}
     verdict = replace(slower(timed, 25.0), base_us=medians["base"], head_us=medians["head"])
     return record((replace(timed, processes=tuple(told)),)), [JudgedCase(verdict, "S=32")]
-
-
-def test_what_the_launch_leaves_to_the_kernel_and_to_fusing() -> None:
-    said, listed = speed.launches(*made((15.0, 15.0, 5.0, 5.0)))
-    assert "more than 33% of the head's call, by calls made one by one beside the same calls" in str(said)
-    assert isinstance(listed, Bullets)
-    assert plain_line(listed.lines[0]) == (
-        "S=32: the launch takes 10 of 15 µs: a faster kernel wins at most 33%, two calls fused into one are 1.5× as "
-        "fast, four 2×."
-    )
-
-
-def test_nothing_is_said_of_a_small_share_and_of_one_that_was_not_measured() -> None:
-    for times in ((15.0, 15.0, 13.0, 11.0), (15.0, 15.0, 0.0, 0.0)):
-        assert speed.launches(*made(times)) == ()
-        assert speed.why_by_launch(*made(times, times), Policy()) == ()
 
 
 def test_a_launch_that_grew_is_why() -> None:

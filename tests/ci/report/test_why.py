@@ -74,15 +74,6 @@ def test_spills_come_before_what_they_cause() -> None:
     assert action.startswith("Try: give the kernel more registers")
 
 
-def test_a_profile_that_does_not_show_the_change_gives_no_cause() -> None:
-    # Nor advice: that on the head's shared memory would be about what only the head has.
-    [reason] = why("attention_occupancy", 140.0)
-    apart = "20.9% slower under the profiler, at equal clocks and with cold caches, but 140.0% slower as measured"
-    assert reason == f"{PROFILE}not known: {apart}. Ruled out, since unchanged: spills."
-    [reason] = why("attention_occupancy", 4.0)
-    assert ": not known: " in reason
-
-
 def test_a_slower_clock_explains_what_the_profiles_do_not() -> None:
     """At equal clocks nothing changed; while it was timed, the head's clock was lower."""
     found = with_profiles("attention_before")
