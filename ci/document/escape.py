@@ -1,10 +1,7 @@
-"""Makes untrusted text inert in GitHub's Markdown: it is shown, and does nothing else.
-
-Backslashes and entities are not enough. GitHub turns @mentions, #references, commit ids, bare addresses, :shortcodes:
-and $mathematics$ into links and pictures after the Markdown is parsed, wherever they stand in plain text; only code is
-left alone. So the rule here is an allow-list: a word that is plainly a word or a number stays as it is, and everything
-else becomes a code span. Inside HTML, escaping is jinja2's; `visible` serves both.
-"""
+"""Makes untrusted text inert in GitHub's Markdown: it is shown, and does nothing else. GitHub turns @mentions,
+#references, commit ids, bare addresses, :shortcodes: and $mathematics$ into links after the Markdown is parsed; only
+code is left alone. So the rule is an allow-list: a word that is plainly a word or a number stays as it is, and
+everything else becomes a code span. Inside HTML, escaping is jinja2's; `visible` serves both."""
 
 from __future__ import annotations
 
@@ -96,10 +93,7 @@ def code(text: str, most: int = MAX_CHARACTERS) -> Markdown:
 
 
 def prose(text: str) -> Markdown:
-    """A sentence: plain words stay plain, every other run of words becomes a code span.
-
-    A space at either end is kept, so that pieces of a sentence can be joined.
-    """
+    """A sentence: plain words stay plain, every other run of words becomes a code span. Spaces at either end stay."""
     marked = ((_is_plain(word, first=index == 0), word) for index, word in enumerate(visible(text).split(" ")))
     runs = []
     for plain, same in groupby(marked, key=itemgetter(0)):

@@ -194,9 +194,7 @@ def counted(number: int, noun: str) -> str:
 
 def label(axes: Axes, switches: Collection[str] = ()) -> str | None:
     """ "M=4096 N=1024 fp16 bias": the axes as people write them; None where they are not plainly words and numbers.
-
-    `switches`: axes that are on or off although they are written as 1 and 0, as old records have them.
-    """
+    `switches`: axes that are on or off although they are written as 1 and 0, as old records have them."""
     words = [_axis(axis, bool(value) if axis in switches else value) for axis, value in axes.items()]
     return None if None in words else " ".join(filter(None, words)) or None
 
@@ -239,10 +237,8 @@ def names(cases: Iterable[Case], cards: Iterable[Card] = ()) -> Names:
 
 
 def factored(cases: Iterable[Case], named: Mapping[CaseKey, Piece]) -> tuple[str, dict[CaseKey, Piece]]:
-    """What the names of all these cases have in common, "S=512 B=32 H=8", and the names without it.
-
-    Only words that are an axis of the case are taken out, and each case keeps at least one word.
-    """
+    """What the names of all these cases have in common, "S=512 B=32 H=8", and the names without it: axes alone, and
+    each case keeps at least one word."""
     known = tuple(cases)
     words = {case.key: str(named[case.key]).split(" ") for case in known if isinstance(named[case.key], str)}
     if len(known) < 2 or len(words) < len(known):

@@ -1,8 +1,5 @@
-"""The report as plain data: its text in order, with nothing decided later and nothing escaped yet.
-
-A line is a run of pieces, so that words of ours and text from a record stay apart until a template writes them. The
-Markdown comment, the HTML page and the terminal show one and the same `Report`.
-"""
+"""The report as plain data: its text in order, with nothing decided later and nothing escaped yet. The Markdown
+comment, the HTML page and the terminal show one and the same `Report`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
-"""Writes a `Report` down: as the Markdown comment, for a terminal, and its lines as HTML. Nothing is decided here.
-
-Escaping is the default: whatever a template writes goes through escape.py, in HTML through jinja2 as well. In a
-terminal no word is cut, the verdict comes last, and what the comment folds stands there as Markdown where it is asked
-for.
-"""
+"""Writes a `Report` down: as the Markdown comment, for a terminal, and its lines as HTML. Whatever a template writes
+goes through escape.py, in HTML through jinja2 as well. In a terminal no word is cut, and the verdict comes last."""
 
 from __future__ import annotations
 
@@ -41,7 +37,6 @@ def comment(report: Report, limit: int = COMMENT_LIMIT) -> str:
 
 
 def blocks(blocks_: Sequence[Block]) -> str:
-    """The blocks as the comment's folded parts have them."""
     return _markdown().get_template("blocks.md.jinja").render(blocks=blocks_).strip()
 
 
@@ -59,7 +54,6 @@ def show(report: Report, output: TextIO, details: bool = True) -> None:
 
 
 def _ever_shorter(report: Report) -> Iterator[Report]:
-    """The report, then with less and less: sections by their worth, then the unchanged cases."""
     yield report
     left = list(report.sections)
     dropped: list[str] = []
@@ -102,7 +96,6 @@ def _markdown() -> jinja2.Environment:
 
 
 def markdown_line(line: Line) -> Markdown:
-    """One line as the comment has it."""
     # A line of spaces would leave a list item or a paragraph that the next block slips into.
     return Markdown("".join(map(_markdown_piece, line)).strip() or escape.code(""))
 
@@ -160,7 +153,6 @@ def _html_piece(piece: Piece) -> Markup:
 
 
 def digest(text: str) -> str:
-    """What a page's own policy names a style or a script by."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

@@ -106,8 +106,6 @@ def in_order(stalls: Iterable[str], *sides: Mapping[str, float]) -> tuple[str, .
 
 @dataclass(frozen=True)
 class Analysis:
-    """One launch of a kernel, judged."""
-
     kernel: ProfiledKernel
     findings: tuple[Diagnosis, ...]
     roofline: Roofline
@@ -135,7 +133,7 @@ def analyze_kernel(kernel: ProfiledKernel) -> Analysis:
 
 
 def top_stalls(figures: Mapping[str, float]) -> list[tuple[str, float]]:
-    """The largest reasons to wait, in cycles per issued instruction."""
+    """In cycles per issued instruction."""
     idle = ("stall_selected", "stall_not_selected")
     waits = [(key, value) for key, value in figures.items() if metrics.is_stall(key) and key not in idle]
     return sorted(waits, key=lambda item: -item[1])[:TOP_STALLS]
@@ -146,7 +144,7 @@ def top_stalls(figures: Mapping[str, float]) -> list[tuple[str, float]]:
 
 def pairs(analyses: Sequence[Analysis], against: Sequence[Analysis]) -> list[tuple[Analysis, Analysis]]:
     """Launches that belong together, this report's first: the n-th of a name with the n-th of that name, with its
-    template arguments or without; of the rest, which one side calls otherwise, the longest with the longest."""
+    template arguments or without; of the rest the longest with the longest."""
     waiting, found = list(against), dict[int, Analysis]()
     for end in ("\0", "<"):  # no name has the first, and template arguments begin with the second
         for here in (one for one in analyses if id(one) not in found):
@@ -166,7 +164,6 @@ def _duration(one: Analysis) -> float:
 
 
 def budget_of(before: Analysis, after: Analysis) -> Budget | None:
-    """What the change from one launch to the other is made of; None where a side has no duration."""
     old, new = _duration(before), _duration(after)
     if not old or not new:
         return None
@@ -208,7 +205,6 @@ class AnalysesAnswer:
     changes: tuple[dict[str, Any], ...] = ()
     """Of each kernel that both reports have: every figure before and after."""
     budgets: tuple[dict[str, Any], ...] = ()
-    """What the change of its duration is made of; None where a side has no duration."""
 
 
 def to_answer(analyses: Sequence[Analysis], against: Sequence[Analysis] = ()) -> AnalysesAnswer:

@@ -1,10 +1,6 @@
-"""What holds a kernel back, from whatever its profile holds.
-
-Each rule looks at a few figures and says how strongly they point to one bottleneck. Faults come before saturated
-units, for a unit that is busy with a fault's work (sectors nobody asked for, replays of bank conflicts, spills) is not
-what the author should look at. The first rule that is sure enough wins; where none is, the strongest one does, with the
-low confidence that it has.
-"""
+"""What holds a kernel back, from whatever its profile holds. Each rule says how strongly a few figures point to one
+bottleneck. Faults come before saturated units, which may be busy with a fault's work. The first rule that is sure
+enough wins; where none is, the strongest one does."""
 
 from __future__ import annotations
 
@@ -90,7 +86,6 @@ class Diagnosis:
     strength: float
     """0 to 1: how sure the figures make this."""
     evidence: tuple[str, ...]
-    """The numbers that led here, as sentences' parts."""
     gain_pct: float | None = None
     """At most this much of the kernel's time goes away with the fault; None where that cannot be said."""
 
@@ -125,7 +120,7 @@ class Facts:
         return self.derived[key] if key in self.derived else self.kernel.figures.get(key)
 
     def get(self, *keys: str) -> float:
-        """The largest of these; 0 where the report lacks all: for rules that only ask whether something is large."""
+        """The largest of these; 0 where the report lacks all."""
         return self._most_known(*keys) or 0.0
 
     def _most_known(self, *keys: str) -> float | None:
@@ -136,7 +131,6 @@ class Facts:
         return a / b if a is not None and b else None
 
     def stall_share(self, *reasons: str) -> float | None:
-        """These reasons' share of a warp's waiting."""
         total = sum(self.stalls.values())
         return sum(self.stalls.get(reason, 0.0) for reason in reasons) / total if total > 0 else None
 
@@ -167,7 +161,6 @@ class Facts:
 
 
 def classify(kernel: ProfiledKernel) -> tuple[Diagnosis, ...]:
-    """The findings, the bottleneck first: the first rule that is sure enough, else the strongest."""
     facts = Facts(kernel)
     findings = [finding for rule in RULES if (finding := rule(facts)) is not None]
     if not findings:
@@ -178,7 +171,6 @@ def classify(kernel: ProfiledKernel) -> tuple[Diagnosis, ...]:
 
 
 def _clamp(value: float, most: float = 0.98) -> float:
-    """A strength: never certain."""
     return max(0.0, min(most, value))
 
 

@@ -1,10 +1,7 @@
-"""The time budget: a measured change of time, split into the causes that the two profiles show, and in words.
-
-A kernel's cycles are the cycles that its warps spend, over the warps that share them: those of instructions that issue
-or wait for one another, and those of waits for memory, shared memory and barriers (Nsight Compute's warp states, per
-issued instruction). Logarithms of ratios add up, so each factor has its part: the logarithmic mean Divisia index of
-Ang, Energy Policy 32 (2004). What moved a wait, such as spills, is named in its place where a count shows it.
-"""
+"""The time budget: a measured change of time, split into the causes that the two profiles show, and in words. A
+kernel's cycles are those that its warps spend, over the warps that share them: of instructions that issue or wait for
+one another, and of waits for memory, shared memory and barriers (Nsight Compute's warp states, per issued instruction).
+Logarithms of ratios add up: the logarithmic mean Divisia index of Ang, Energy Policy 32 (2004)."""
 
 from __future__ import annotations
 
@@ -34,8 +31,6 @@ SYMPTOMS = 2
 
 @dataclass(frozen=True)
 class Contribution:
-    """One cause's part of the change."""
-
     metric: str
     """The figure that moved, by its key in explain/metrics.py; `stall_…` for a wait."""
     before: float
@@ -47,20 +42,16 @@ class Contribution:
 
     @property
     def is_wait(self) -> bool:
-        """What a program waits for, not what it asks for."""
         return metrics.is_stall(self.metric) or self.metric in ("call_us", "active_pct")
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What became of the base's time: the bars of a waterfall from 0 to `change_pct`."""
-
     change_pct: float
     """The measured change of time, head against base; positive is slower."""
     contributions: tuple[Contribution, ...]
     """Those worth a word: the largest first, but causes before the waits that follow them; those against it last."""
     unexplained_pct: float
-    """What is left of the change, in percent of the base's time."""
     profiled_pct: float | None
     """The change of the profile's own duration at equal clocks; None where a side does not hold it."""
     unchanged: tuple[str, ...] = ()
@@ -82,11 +73,6 @@ class Budget:
         enough = sum(abs(one.share_pct) for one in found) >= LEAST_EXPLAINED * abs(self.change_pct)
         return found if self.is_shown and enough else ()
 
-    @property
-    def against(self) -> tuple[Contribution, ...]:
-        """Those that make up for some of it, the largest last."""
-        return tuple(one for one in self.contributions if one.share_pct * self.change_pct < 0) if self.is_shown else ()
-
 
 def budget(
     before: Mapping[str, float],
@@ -94,9 +80,9 @@ def budget(
     change_pct: float,
     clocks: tuple[float, float] | None = None,
 ) -> Budget:
-    """Splits the measured change by the figures of both profiles. Figures that are missing explain nothing. `clocks`:
-    of the SMs while base and head were timed, in MHz; the profile says nothing of them."""
-    sides = Profiles.usable(before, after)
+    """Splits the measured change by the figures of both profiles. `clocks`: of the SMs while base and head were timed,
+    in MHz; the profile says nothing of them."""
+    sides = Profiles(_usable(before), _usable(after))
     parts = log_parts(sides)
     total = sum(part.log for part in parts)
     profiled = as_percent(total) if parts else None
@@ -133,7 +119,6 @@ def budget(
 # ---- In words --------------------------------------------------------------------------------------------------------
 
 MOST = 3
-"""Causes that are named."""
 LARGE = 0.25
 """The share of the change from which on what was made up for, or stays unexplained, is said."""
 MOSTLY = 0.5
@@ -164,24 +149,25 @@ def sentences(found: Budget) -> tuple[str, ...]:
         return (f"{'; '.join(_clauses(found))}.", *rest)
     why = f", at equal clocks and with cold caches, but {measured} as measured"
     why = ", and no figure of it says why" if found.is_shown else why
-    left = "Nothing can be ruled out: registers, occupancy and spills changed or were not read."
-    left = f"Ruled out, since unchanged: {unchanged}." if unchanged else left
-    return (f"not known: {profiled} under the profiler{why}. {left}",)
+    left = f" Ruled out, since unchanged: {unchanged}." if unchanged else ""
+    return (f"not known: {profiled} under the profiler{why}.{left}",)
 
 
 def _clauses(found: Budget) -> Iterator[str]:
     change, explained = abs(found.change_pct), sum(abs(one.share_pct) for one in found.causes)
     first, *others = found.causes
+    # What makes up for some of it, the largest last.
+    against = [one for one in found.contributions if one.share_pct * found.change_pct < 0]
     part = "in part " if explained < MOSTLY * change else ""
     # Together with what works against it, a cause may be more than the change; alone it is at most all of it.
-    alone = not found.against or abs(found.against[-1].share_pct) < LARGE * change
+    alone = not against or abs(against[-1].share_pct) < LARGE * change
     share = round(abs(first.share_pct), 1)
     points = f"all {change:.1f}" if alone and share >= round(change, 1) else f"{share:.1f} of the {change:.1f}"
     yield f"{part}{cause(first)}: {points} points"
     for one in others[: MOST - 1]:
         if abs(one.share_pct) >= LARGE * change:
             yield f"{cause(one)}: {abs(one.share_pct):.1f} points"
-    for largest in found.against[-1:]:
+    for largest in against[-1:]:
         if explained > (1 + LARGE) * change and abs(largest.share_pct) >= LARGE * change:
             sign = "−" if found.change_pct > 0 else "+"
             yield f"against that {cause(largest)}: {sign}{abs(largest.share_pct):.1f}"
@@ -191,10 +177,6 @@ def _clauses(found: Budget) -> Iterator[str]:
 
 def cause(one: Contribution) -> str:
     """What moved, from where to where, and what moved it: "3.8% more instructions executed, 24.9 → 25.9 M"."""
-    return ", ".join(filter(None, (_moved(one), one.because)))
-
-
-def _moved(one: Contribution) -> str:
     key, more, costs = one.metric, one.after > one.before, one.share_pct > 0
     ratio = one.after / one.before if one.before else 0.0
     words = f"{{more}} {metrics.label(key)}, {{sides}}"
@@ -203,7 +185,7 @@ def _moved(one: Contribution) -> str:
         waits = known.waits if known and known.waits else f"({metrics.label(key)})"
         words = f"{'longer' if costs else 'shorter'} waits {waits}, {{sides}} an instruction"
     percent = f"{100 * abs(ratio - 1):.1f}% {'more' if ratio > 1 else 'fewer'}"
-    return _MOVED.get(key, words).format(
+    said = _MOVED.get(key, words).format(
         sides=metrics.pair(key, one.before, one.after),
         ratio=f"{ratio:.1f} times as many" if ratio >= 2 else percent,
         more="more" if more else "fewer",
@@ -211,6 +193,7 @@ def _moved(one: Contribution) -> str:
         rose="rose" if more else "fell",
         longer="longer" if costs else "less time",
     )
+    return f"{said}, {one.because}" if one.because else said
 
 
 # ---- How the cycles of two profiles differ: a part for each thing that moved, in logarithms of time, which add up ----
@@ -235,8 +218,6 @@ LEAST_FIGURE, LARGEST_FIGURE = 1e-9, 1e18
 
 @dataclass(frozen=True)
 class LogPart:
-    """What one figure's change does to the time."""
-
     metric: str
     """Empty: cycles that the profile puts under no name."""
     before: float
@@ -246,19 +227,14 @@ class LogPart:
     because: str = ""
 
 
+def _usable(side: Mapping[str, float]) -> dict[str, float]:
+    return {key: one for key, one in side.items() if one == 0 or LEAST_FIGURE <= one <= LARGEST_FIGURE}
+
+
 @dataclass(frozen=True)
 class Profiles:
-    """The figures of both sides, without what cannot have been measured: negative, not a number, beyond all bounds."""
-
     before: Mapping[str, float]
     after: Mapping[str, float]
-
-    @classmethod
-    def usable(cls, before: Mapping[str, float], after: Mapping[str, float]) -> Profiles:
-        def held(side: Mapping[str, float]) -> dict[str, float]:
-            return {key: one for key, one in side.items() if one == 0 or LEAST_FIGURE <= one <= LARGEST_FIGURE}
-
-        return cls(held(before), held(after))
 
     def of(self, *keys: str) -> tuple[float, float]:
         """Both sides' sums of these figures, of which one that is missing is 0."""
@@ -366,7 +342,6 @@ def _instructions(sides: Profiles) -> Iterator[LogPart]:
 
 
 def _unread(sides: Profiles) -> LogPart:
-    """What warps waited for reasons that were not read."""
     read = [key for key in sides.before if key.startswith(STALL_PREFIX) and key in sides.after]
     known, latency = sides.of(*read), sides.of("latency_cycles")
     rest = max(0.0, latency[0] - known[0]), max(0.0, latency[1] - known[1])
@@ -375,7 +350,6 @@ def _unread(sides: Profiles) -> LogPart:
 
 
 def _why_more(sides: Profiles, more: float) -> str:
-    """What the instructions are, where another count shows it."""
     if abs(more) < NOISE:
         return ""
     sign = math.copysign(1, more)
@@ -449,13 +423,12 @@ def _part(key: str, sides: Profiles, log: float) -> LogPart:
     if key == "sectors_per_request":
         return LogPart(key, *_sectors(sides), log)
     causes = {"dram_bytes": ("l2_hit_pct", "the L2 hit rate"), "local_instructions": REGISTERS}
-    because = ""
     if key in causes and sides.both(causes[key][0]):
         # That less of it was there, where that costs this time; or more, where that saves it.
         old, new = sides.of(causes[key][0])
         if abs(new - old) >= 1 and (new - old) * log < 0:
-            because = _as_moved(sides, *causes[key])
-    return sides.part(key, log, because)
+            return sides.part(key, log, _as_moved(sides, *causes[key]))
+    return sides.part(key, log)
 
 
 def _as_moved(sides: Profiles, key: str, words: str) -> str:

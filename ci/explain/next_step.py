@@ -47,9 +47,8 @@ def launch_sentence(share: LaunchShare) -> str:
 
 
 def is_launch_cause(pairs: Sequence[tuple[LaunchShare, ...]]) -> bool:
-    """Whether calls changed by their launch rather than by their kernels; `pairs`: base and head in each process. In
-    every process calls change the same way, and the launch makes more than half of that change, and more than
-    LAUNCH_SHARE of the slower call."""
+    """Whether in every process (`pairs`: base and head in each) calls change the same way, and the launch makes more
+    than half of that change, and more than LAUNCH_SHARE of the slower call."""
     for before, after in pairs:
         slower = max(before, after, key=lambda share: share.call_us)
         change, of_launch = after.call_us - before.call_us, after.launch_us - before.launch_us
@@ -90,10 +89,8 @@ KEEP_FROM: Final = 1.2
 class NextStep:
     priority: Priority
     found: str
-    """What the times say."""
     advice: str
     command: str
-    """What to run next, exactly."""
 
     @property
     def sentence(self) -> str:
@@ -106,8 +103,7 @@ class NextStep:
 
 def decide(speedup: float, milliseconds: float, stop_below: float, kernel_ms: float | None = None) -> NextStep:
     """`speedup`: the reference's time over the kernel's. `milliseconds`: of a call; `kernel_ms`: of its kernels alone.
-    `stop_below`: the policy's gates.reference_min. All are positive. Raises UsageError unless the call takes as long as
-    its kernels."""
+    `stop_below`: the policy's gates.reference_min. Raises UsageError unless the call takes as long as its kernels."""
     if kernel_ms is not None and kernel_ms > milliseconds:
         raise UsageError(
             f"--kernel-ms ({kernel_ms:g}) is part of MILLISECONDS ({milliseconds:g}) and cannot be above it"
@@ -116,7 +112,6 @@ def decide(speedup: float, milliseconds: float, stop_below: float, kernel_ms: fl
 
 
 def worth_keeping(before_ms: float, after_ms: float) -> str:
-    """Whether a fix is kept, by one call's time before and after it."""
     times = before_ms / after_ms
     if times >= KEEP_FROM:
         return f"Keep the fix: {times:.3g}× as fast as before, and {KEEP_FROM:g}× is enough."
@@ -177,7 +172,6 @@ class SizedCase:
     head_us: float
     reference_us: float
     base_us: float | None = None
-    """None where the head was measured alone."""
     size: int = 0
     """In a ladder, the one number in which its cases differ."""
 
@@ -191,7 +185,6 @@ class Ladder:
     card: str
     axis: str
     rungs: tuple[SizedCase, ...]
-    """From the smallest size to the largest."""
 
 
 def longest_ladder(cases: Sequence[SizedCase]) -> Ladder | None:

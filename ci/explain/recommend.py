@@ -1,9 +1,6 @@
-"""What to try next: the one list of actions, and at most three of them for a kernel, best first, with reason and gain.
-
-Session logs and `kernelgate recommend` name actions as here. A name keeps its meaning: one that is no longer advised
-stays in the list, since outcomes of the past carry it. In the order of the list, the first actions against a bottleneck
-are the cookbook's order.
-"""
+"""What to try next: the one list of actions, and at most three of them for a kernel, best first. Session logs and
+`kernelgate recommend` name actions as here: one that is no longer advised stays in the list, since outcomes of the past
+carry it. The first actions against a bottleneck are in the cookbook's order."""
 
 from __future__ import annotations
 
@@ -144,11 +141,9 @@ ACTIONS: tuple[Action, ...] = (
 )
 
 CATALOGUE: Mapping[str, Action] = {action.name: action for action in ACTIONS}
-"""By name."""
 
 
 def against(bottleneck: Bottleneck) -> tuple[Action, ...]:
-    """What the cookbook recommends for a bottleneck, the best first."""
     return tuple(action for action in ACTIONS if bottleneck in action.against)
 
 
@@ -158,7 +153,6 @@ MAX_RECOMMENDATIONS = 3
 @dataclass(frozen=True)
 class Recommendation:
     name: str
-    """Of the action, in ci/explain/recommend.py."""
     action: str
     """In words, fitted to this kernel."""
     reason: str

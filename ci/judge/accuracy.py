@@ -1,9 +1,6 @@
-"""Whether the head's outputs are less accurate than the base's, both within the tolerance: pairs of errors, tested.
-
-Base and head computed from the same inputs, draw by draw, so each draw gives one difference of their errors. These are
-held against margins by Student's t, with the level shared among all outputs and measures (Bonferroni).
-docs/statistics.md ("Accuracy") has the model.
-"""
+"""Whether the head's outputs are less accurate than the base's, both within the tolerance. Base and head computed from
+the same inputs, draw by draw; the differences of their errors are held against margins by Student's t, with the level
+shared among all outputs and measures (Bonferroni). docs/statistics.md ("Accuracy") has the model."""
 
 from __future__ import annotations
 
@@ -53,8 +50,6 @@ class Standing(StrEnum):
 
 
 class ErrorMeasure(StrEnum):
-    """What is worse, the most telling first."""
-
     MEAN = "mean error"
     OUTWARD = "bias in size"
     BIAS = "bias"
@@ -63,8 +58,6 @@ class ErrorMeasure(StrEnum):
 
 @dataclass(frozen=True)
 class AccuracyVerdict:
-    """One output of one case, on inputs of one distribution."""
-
     key: CaseKey
     measured: OutputAccuracy
     standing: Standing
@@ -100,7 +93,6 @@ def _judged(card: str, one: OutputAccuracy, alpha: float) -> AccuracyVerdict:
 
 
 def less_accurate(record: RunRecord) -> tuple[CaseKey, ...]:
-    """The ids of the cases whose outputs are, the worst first."""
     return tuple(dict.fromkeys(one.key for one in judge(record) if one.standing is Standing.LESS))
 
 
@@ -139,7 +131,6 @@ def _worse(one: OutputAccuracy, alpha: float) -> Iterator[ErrorMeasure]:
 
 
 def _ratios(base: Sequence[float], head: Sequence[float]) -> Array:
-    """The logarithms of head over base, draw by draw."""
     return np.log(np.maximum(head, FLOOR_ULP)) - np.log(np.maximum(base, FLOOR_ULP))
 
 

@@ -18,11 +18,8 @@ MEASURED_BEFORE = "measured_before"
 
 
 def same_library(record: RunRecord) -> frozenset[str]:
-    """The cards whose base and head are one library, called in one way: a comparison of them could show nothing.
-
-    One library is of the same sources, or of others, such as with another comment, that compile to the same bytes, or
-    but for what no call depends on.
-    """
+    """The cards whose base and head are one library, called in one way: of the same sources, or of others that compile
+    to the same bytes, or but for what no call depends on."""
 
     def are_one(base: Build, head: Build) -> bool:
         if head.call_hash is None or base.call_hash != head.call_hash or base.python != head.python:
@@ -43,7 +40,6 @@ def same_code(record: RunRecord) -> frozenset[CaseKey]:
 
 
 def _both(record: RunRecord) -> dict[str, tuple[Build, Build]]:
-    """Base and head of each card that has both."""
     bases, heads = ({one.card: one for one in record.builds if one.side == side} for side in ("base", "head"))
     return {card: (bases[card], head) for card, head in heads.items() if card in bases}
 

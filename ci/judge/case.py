@@ -48,16 +48,13 @@ class Status(IntEnum):
     LIKELY_SLOWER = 1
     """Past the gate with its whole interval, or certainly slower, and not yet certain enough to block."""
     SLOWER = 2
-    """Certainly slower, and no gate acts."""
     UNDECIDED = 3
     LIKELY_FASTER = 4
     """Past the gate with its whole interval, and not yet certain."""
     IMPROVED = 5
     FASTER = 6
-    """Certainly faster, and no gate acts."""
     UNCHANGED = 7
     ALONE = 8
-    """Of the head alone: there is nothing to compare it with."""
 
     @property
     def outcome(self) -> Outcome:
@@ -71,7 +68,6 @@ class Status(IntEnum):
 
     @property
     def is_faster(self) -> bool:
-        """For certain: what is likely at most is no gain that anything may rest on."""
         return self in (Status.IMPROVED, Status.FASTER)
 
     @property
@@ -89,7 +85,6 @@ ShownStatus = Annotated[
     Field(serialization_alias="verdict"),
     PlainSerializer(lambda status: status.outcome, return_type=Outcome),
 ]
-"""Programs read the outcome, as `verdict`."""
 
 
 @dataclass(frozen=True)
@@ -111,11 +106,8 @@ class Speeds:
 
 @dataclass(frozen=True, kw_only=True)
 class CaseVerdict:
-    """One case judged. Percentages are changes of time, positive is slower; None where nothing could be estimated.
-
-    `base_us` and `head_us` are typical times in microseconds. Where there is a change, they differ by exactly that:
-    what that and the medians of the sides' processes disagree by is split between them.
-    """
+    """Percentages are changes of time, positive is slower; None where nothing could be estimated. `base_us` and
+    `head_us` are typical times in microseconds, which differ by exactly the change."""
 
     card: str
     id: str
@@ -128,10 +120,9 @@ class CaseVerdict:
     p: float | None = None
     """Two-sided, of no difference, adjusted over the cases of the record."""
     cliffs_delta: float | None = None
-    """Positive: head slower."""
     minimum_detectable_pct: float | None = None
-    """The smallest change of which this run would have shown the direction; None where it shows that nothing changed,
-    and has so few processes that it takes more to show a direction."""
+    """The smallest change of which this run would have shown the direction; None where it has too few processes to show
+    any."""
     mann_whitney_p: float | None = None
     bootstrap_pct: tuple[float, float] | None = None
     """95% interval of the ratio of medians; processes resampled above rounds."""
@@ -140,7 +131,6 @@ class CaseVerdict:
     reference_us: float | None
     processes: int
     rounds: int
-    """Rounds in all, over every process."""
     per_process: tuple[ProcessChange, ...] = ()
     findings: tuple[Finding, ...]
     speeds: tuple[Speeds, ...] = ()
@@ -159,18 +149,17 @@ class CaseVerdict:
 
     @property
     def disqualifying(self) -> tuple[Finding, ...]:
-        """Why no verdict may rest on this case."""
         return tuple(finding for finding in self.findings if finding.disqualifies)
 
     @property
     def believed(self) -> bool:
-        """Whether anybody should believe the interval: never where no verdict may rest on the case."""
+        """Whether anybody should believe the interval."""
         return self.interval_pct is not None and not self.disqualifying
 
 
 @dataclass(frozen=True)
 class MeanVerdict:
-    """The cases of one card together: the geometric mean of their changes, judged by gates of its own."""
+    """The geometric mean of the changes of a card's cases, judged by gates of its own."""
 
     card: str
     status: ShownStatus
@@ -202,8 +191,8 @@ class Differs:
 
 @dataclass(frozen=True)
 class RecordVerdict:
-    """One record judged. `refused` holds why the record cannot be judged, and then there are no cases. Without cases
-    and not refused, base and head are one library, of which nothing was timed."""
+    """`refused` holds why the record cannot be judged, and then there are no cases. Without cases and not refused, base
+    and head are one library, of which nothing was timed."""
 
     record: str
     verdict: Outcome
@@ -215,11 +204,9 @@ class RecordVerdict:
     means: tuple[MeanVerdict, ...] = ()
     """Of each card with several compared cases."""
     too_short: Annotated[bool, Field(exclude=True)] = False
-    """Refused only because of too few samples."""
     apart: tuple[Differs, ...] = ()
     """What lies between the record and the baseline beside code and days: it comes before everything else."""
     against_sha: str | None = None
-    """The commit that the baseline is of."""
 
 
 _DECIDES = (
@@ -231,8 +218,7 @@ _ACTS = {Status.REGRESSED, Status.LIKELY_SLOWER, Status.IMPROVED}
 
 
 def overall(cases: Iterable[CaseVerdict], means: Iterable[MeanVerdict] = ()) -> Outcome:
-    """A regression anywhere decides, then a likely one, then what could not be told. An improvement needs that no case
-    is slower, and that each is certain."""
+    """A regression anywhere decides, then a likely one, then what could not be told."""
     statuses = {case.status for case in cases} | {mean.status for mean in means if mean.status in _ACTS}
     return next((status.outcome for status in _DECIDES if status in statuses), Outcome.EQUIVALENT)
 

@@ -29,7 +29,6 @@ from kernelgate.ci.policy.policy import Processes
 
 SIDES = ("base", "head")
 NO_WITNESS = "no_witness"
-"""The code of the note that says why."""
 NO_REFERENCE, REFERENCE_FAILS = "no_reference", "reference_fails"
 COMPARED_IN_PART = "compared_in_part"
 LEAST_COMPARED: Final = 0.01
@@ -55,10 +54,8 @@ class Completeness:
 
 def against_plan(record: RunRecord, label: str) -> Completeness:
     """`label`: of the GPU that was to be measured, or "". A record that does not say what was expected is complete.
-
-    Cards with one library on both sides need no measurement, nor do cases with the same machine code. A record that was
-    planned by other cards than those that it is held against is of nothing else, and has to be made again.
-    """
+    Cards with one library on both sides, and cases with the same machine code, need no measurement. A record that was
+    planned by other cards has to be made again."""
     expected = record.expected
     if expected is None:
         return Completeness()
@@ -80,10 +77,8 @@ SUPPLIES: Final = ("evidence", "correctness", "benchmark")
 
 def supplied(record: RunRecord, as_planned: bool) -> frozenset[str]:
     """Which of `SUPPLIES` the record holds in full, for every card whose libraries differ: times of the planned cases,
-    a fuzz list that passed, a profile of each side that was timed. A CPU has no profiler: there the times are all.
-
-    `as_planned`: else somebody asked for some of the cases, which then are all.
-    """
+    a fuzz list that passed, a profile of each side that was timed. `as_planned`: else somebody asked for some of the
+    cases."""
     same, expected = cards.same_library(record), record.expected or Expected()
     planned = expected.cases if expected.cases and as_planned else record.cases
     about = Expected(cards=record.cards, cases=planned, processes=expected.processes)
@@ -98,7 +93,7 @@ def supplied(record: RunRecord, as_planned: bool) -> frozenset[str]:
 
 
 def too_large(record: RunRecord, expected: Expected, rules: Processes) -> Line:
-    """Why judging the record would take longer than any measurement of this plan warrants; empty where it would not."""
+    """Why judging the record would take longer than any measurement of this plan; empty where it would not."""
     if len(record.cases) > len(expected.cases) + SPARE_CASES:
         planned = counted(len(expected.cases), "case")
         return (f"it has {len(record.cases)} cases; the plan has {planned}, and at most {SPARE_CASES} may be added",)
@@ -190,8 +185,7 @@ def _why_not(check: Check | None) -> str:
 
 
 def _unverified(record: RunRecord, timed: Sequence[TimedCase]) -> Iterator[Line]:
-    """The cases that some process timed without comparing outputs of what it timed, or next to none: a batch of the
-    witness has so many calls that few of them can be a small share."""
+    """The cases that some process timed without comparing outputs of what it timed, or next to none."""
 
     def with_share(below: float, roles: Collection[Role]) -> list[Case]:
         shares = ((case.case, one) for case in timed for one in case.processes if one.role in roles)
@@ -206,7 +200,6 @@ def _unverified(record: RunRecord, timed: Sequence[TimedCase]) -> Iterator[Line]
 
 
 def _share(timing: Timing) -> float:
-    """Of the calls of the side that was compared least."""
     calls = [timing.calls.get(side, Calls()) for side in SIDES if timing.samples_us.get(side)]
     return min(((one.compared or 0) / max(1, one.made or one.compared or 1) for one in calls), default=1.0)
 
@@ -254,8 +247,7 @@ def _impossible(one: TimedProcess) -> Iterator[str]:
 
 def _without_reference(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[tuple[bool, Line]]:
     """The cases whose card has a reference that was not timed, and whether a note says why. One that could not be is
-    excused where no code of base or head had a part in that, or the device's arithmetic and bandwidth say what is
-    plausible."""
+    excused where no code of base or head had a part in that, or the device's limits say what is plausible."""
     referring = {card.name for card in expected.cards if card.reference is not None} - set(exempt)
     excused = {note.card for note in cards.notes(record, NO_REFERENCE)}
     asked = {case.key for case in expected.cases if case.card in referring}
@@ -274,7 +266,6 @@ def _without_reference(record: RunRecord, expected: Expected, exempt: Collection
 
 
 def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:
-    """The compared cases that base and head were not timed apart for. A head alone has nothing to be compared with."""
     seen, timed = witness.log_ratios(record), timed_cases(record)
     both = {one.key for one in timed if any(all(map(process.samples_us.get, SIDES)) for process in one.processes)}
     lacking: dict[str, list[Case]] = {}

@@ -71,7 +71,6 @@ class CarryOver:
         return any(_shown(effect, p) for effect in (self.base, self.head, self.both))
 
     def sentence(self) -> str:
-        """Of the side on which it is more certain."""
         side, other, slower = "base", "head", self.base.change
         if self.head.p() < self.base.p():
             side, other, slower = "head", "base", -self.head.change
@@ -91,7 +90,6 @@ class Dependence:
 
 
 def judged(processes: Sequence[TimedProcess], minimum: int) -> Dependence:
-    """Of the processes of one case, with interleaved rounds of both sides."""
     own = {index: found for index, process in enumerate(processes) if (found := carry_over(process))}
     far = math.log1p(CARRY_OVER_PCT / 100)
     # A case has several processes, which together get as much of the chance of an error as the case's own tests.
@@ -124,11 +122,9 @@ def _widened(code: str, sentence: str, bound: float) -> Moved:
 
 
 def carry_over(process: TimedProcess) -> CarryOver | None:
-    """From the rounds in which a side followed the base, and those in which it followed the head.
-
-    A crossover design's test of carry-over (Grizzle 1965; Senn 2002). The contrasts are between rounds whose order was
-    drawn, and of ratios, in which what changes slowly cancels. None where the record does not say, or says too little.
-    """
+    """From the rounds in which a side followed the base, and those in which it followed the head: a crossover design's
+    test (Grizzle 1965; Senn 2002) of contrasts between rounds whose order was drawn. None where the record does not
+    say."""
     before, ratios = process.timing.previous, _log_ratios(process)
     if not len(ratios) or not {"base", "head"} <= set(before):
         return None
@@ -155,7 +151,6 @@ def _log_ratios(process: TimedProcess) -> Array:
 
 
 def _weighted(effects: Sequence[Pooled]) -> Pooled:
-    """One effect of all processes, with weights 1 / variance."""
     weights = np.array([1 / max(effect.error, 1e-9) ** 2 for effect in effects])
     mean = float(weights @ np.array([effect.change for effect in effects]) / weights.sum())
     df, bias = sum(effect.df for effect in effects), max(effect.bias for effect in effects)
@@ -163,11 +158,9 @@ def _weighted(effects: Sequence[Pooled]) -> Pooled:
 
 
 def on_clock(processes: Sequence[TimedProcess]) -> Moved | None:
-    """The dependence of the rounds' log ratios on the log of the SM clock, where there is one.
-
-    A round's clock is taken from the rounds before and after it: what disturbs a sample disturbs the reading of its own
-    clock as well. Only differences within processes count.
-    """
+    """The dependence of the rounds' log ratios on the log of the SM clock, where there is one, within processes. A
+    round's clock is taken from the rounds before and after it: what disturbs a sample disturbs its own reading as
+    well."""
     known = [process for process in processes if len(_clock_ratios(process)) >= CELL]
     if not known:
         return None
@@ -204,7 +197,6 @@ def on_clock(processes: Sequence[TimedProcess]) -> Moved | None:
 
 
 def clock_by_side(processes: Sequence[TimedProcess]) -> Iterator[Finding]:
-    """The clock was another during the head's samples than during the base's."""
     apart = [ratios for process in processes if len(ratios := _clock_ratios(process)) >= CELL]
     if not apart:
         return

@@ -42,16 +42,12 @@ DISAGREE_SHARE: Final = 0.25
 TWOFOLD: Final = math.log(2)
 """Nor does any scatter hide a change that is as large as this in each process."""
 KNOWN_SPREAD = "known_spread"
-"""The code of the finding that says which history a case was judged with."""
 
 
 @dataclass(frozen=True)
 class Between:
-    """The means of several GPUs of one kind, each with the variance that the scatter of its processes explains.
-
-    Processes of one GPU are no evidence of what another would show. So the mean of each GPU is one value, and how far
-    these values lie apart, beyond what the scatter of processes explains, widens the interval.
-    """
+    """The means of several GPUs of one kind, each with the variance that the scatter of its processes explains. How far
+    they lie apart beyond that widens the interval: processes of one GPU are no evidence of what another would show."""
 
     means: Array
     variances: Array
@@ -79,8 +75,8 @@ class Between:
         return stats.scatter_p(self.scatter, len(self.means) - 1) < dependence.DISAGREE_P
 
     def widened(self, pooled: Pooled) -> Pooled:
-        """What all processes show, no surer than their GPUs are alike. Where these disagree, nothing but their means
-        says how far a further one would lie from them."""
+        """What all processes show, no surer than their GPUs are alike. Where these disagree, their means alone
+        count."""
         if not self.disagree:
             of_means = math.sqrt(max(1.0, self.scatter) / float((1 / self.variances).sum()))
             return replace(pooled, error=max(pooled.error, of_means))
@@ -129,12 +125,10 @@ class Group:
 
     @property
     def scatter_p(self) -> float:
-        """The chance of processes scattering this much where they scatter as the prior and their rounds say."""
         df = self.processes - len({0, *self.gpus})
         return stats.scatter_p(stats.scatter_ratio(self.within, self.kept[1], self.prior), df) if df else 1.0
 
     def fit(self) -> Fit | None:
-        """Of changes: what each spread makes of them."""
         return prior.fit(*self.kept[:2], self.spread) if self.spread else None
 
     def pooled(self, usual: float | None = None) -> Pooled:
@@ -167,7 +161,6 @@ class Evidence:
     drift: Pooled | None = None
     """How far times may have drifted since the baseline's day; None where both sides were timed on one day."""
     known: KnownSpread | None = None
-    """What the case's past comparisons show of its processes."""
 
     @property
     def disqualified(self) -> Finding | None:
@@ -184,11 +177,9 @@ class Evidence:
 
     @property
     def processes(self) -> int:
-        """Processes of the head that the estimate rests on."""
         return self.groups[-1].processes if self.groups else 0
 
     def pooled(self, usual: float | None = None) -> Pooled:
-        """All processes together; `usual`: the share of such cases that are usual, where the record shows another."""
         sides = [group.pooled(usual) for group in self.groups]
         if len(sides) == 1:
             return replace(sides[0], bias=self.bias)
@@ -205,11 +196,8 @@ class Evidence:
 
 
 def typical_times(case: Evidence, change: float) -> tuple[float, float]:
-    """Times of base and head in microseconds that differ by exactly the log `change`.
-
-    The change comes from differences of rounds. By what it and the sides' typical times disagree is split between both
-    sides; against a baseline, which is of another day, the head's stands and the baseline's gives way.
-    """
+    """Times of base and head in microseconds that differ by exactly the log `change`. By what it and the sides' typical
+    times disagree is split between both; against a baseline the head's stands."""
     out = case.groups[-1].left_out
     kept = ([one for index, one in enumerate(side) if index != out] for side in (case.base, case.head))
     base, head = (math.log(rates.typical_us(side) or math.nan) for side in kept)
@@ -219,9 +207,7 @@ def typical_times(case: Evidence, change: float) -> tuple[float, float]:
 
 def of_record(record: RunRecord, policy: Policy, history: History = NO_HISTORY, whole: bool = True) -> list[Evidence]:
     """The evidence of each compared case; what speaks against all of a case's times comes first in its findings.
-
-    `whole`: whether nothing is added to the record, so that a witness that it was to have and has not says nothing.
-    """
+    `whole`: nothing is added to the record, so that a lacking witness counts."""
     lacks = whole and record.expected is not None and "witness" in record.expected.checks
     wrong, seen = correctness.wrong_outputs(record, "base"), witness.log_ratios(record)
     device = record.environment.device
@@ -416,12 +402,9 @@ def _group(found: Sequence[Location], prior_pct: float, prior_df: float, spread:
 
 
 def _settle(group: Group, to_block: int, bounds: Sequence[float] = ()) -> tuple[Group, list[Finding]]:
-    """Processes that scatter more than what is expected explains; it is said.
-
-    One that stands alone is left out where it decides nothing: where it lies between the same `bounds` as the others,
-    and further from no change than they. (Else leaving it out would make certain what it speaks against.) Far apart are
-    changes by DISAGREE_PCT and DISAGREE_SHARE of what they are together, unless each is TWOFOLD in one direction.
-    """
+    """Processes that scatter more than what is expected explains; it is said. One that stands alone is left out where
+    it lies between the same `bounds` as the others, and further from no change than they. Far apart are changes by
+    DISAGREE_PCT and DISAGREE_SHARE of what they are together, unless each is TWOFOLD in one direction."""
     if group.scatter_p >= dependence.DISAGREE_P:
         return group, []
     # Changes have a prior of any spread; levels are judged by themselves.

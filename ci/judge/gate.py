@@ -52,8 +52,8 @@ class Label(StrEnum):
 
 
 class BlockCode(StrEnum):
-    """Why a merge is blocked. The first one that applies is the headline's, and what the next step is about; the words
-    are in ci/report/headline.py and ci/report/now.py."""
+    """Why a merge is blocked, the headline's reason first; the words are in ci/report/headline.py and
+    ci/report/now.py."""
 
     WRONG_OUTPUT = "wrong_output"
     DOES_NOT_COMPILE = "does_not_compile"
@@ -75,7 +75,6 @@ class Fault(StrEnum):
 
     BUILD = "build"
     OUTPUT = "output"
-    """The head computes something else than it should."""
     RUNNER = "runner"
     OURS = "ours"
     DISPUTED = "disputed"
@@ -83,7 +82,6 @@ class Fault(StrEnum):
 
     @property
     def blocks(self) -> BlockCode | None:
-        """What of it blocks: what is the author's."""
         return {Fault.BUILD: BlockCode.DOES_NOT_COMPILE, Fault.OUTPUT: BlockCode.WRONG_OUTPUT}.get(self)
 
 
@@ -104,7 +102,6 @@ class Acceptance:
     """Without an id: all cases of the card together, where their mean regressed."""
     by: str
     reason: str
-    """Untrusted text."""
     head_sha: str
     base_sha: str
 
@@ -121,11 +118,8 @@ class Regression:
 
 @dataclass(frozen=True)
 class GpuEvidence:
-    """What is known of one GPU."""
-
     label: str
     verdict: RecordVerdict | None = None
-    """Of the cards that decide."""
     fault: Fault | None = None
     """Where there is no record or a wrong one: whose fault that is. Where the job's end contradicts it: `DISPUTED`."""
     blockers: tuple[Blocker, ...] = ()
@@ -143,7 +137,6 @@ class Decision:
     conclusion: Conclusion
     label: Label | None = None
     blockers: tuple[Blocker, ...] = ()
-    """The one that decides first."""
     open: tuple[Line, ...] = ()
     """What was to be known and is not, a sentence each."""
     regressions: tuple[Regression, ...] = ()
@@ -164,7 +157,6 @@ class Decision:
 
 
 NOT_MEASURED = Decision("neutral")
-"""Nothing was to be measured."""
 SHARED_COMMIT = Decision("failure", blockers=(Blocker(BlockCode.SHARED_COMMIT),))
 """What is slower than one base may be faster than another: the check passes for none of the pull requests."""
 UNTRUSTED = Decision("action_required")
@@ -234,12 +226,9 @@ def decide(
     hold: bool = True,
     again: bool = False,
 ) -> Decision:
-    """What follows from everything that is known.
-
-    `description`: the sections that are missing and block. `refused`: artifacts that could not be used, a sentence
-    each. `accepted`: everything that somebody accepted, for whatever commits. `hold`: whether the policy lets a doubt
-    hold the merge. `again`: whether it may still be measured again by itself.
-    """
+    """What follows from everything that is known. `description`: the sections that are missing and block. `refused`:
+    artifacts that could not be used. `accepted`: for whatever commits. `hold`: whether the policy lets a doubt hold the
+    merge. `again`: whether it may still be measured again by itself."""
     found = [Blocker(BlockCode.DESCRIPTION, None, section) for section in description]
     open_, regressions = [*refused], list[Regression]()
     doubts = [Doubt(REFUSED, None)] if refused else []
@@ -247,7 +236,9 @@ def decide(
         slower = [Regression(gpu.label, case, case in _accepted_cases(gpu, accepted)) for case in _regressed(gpu)]
         regressions += slower
         found += _blockers(gpu, slower)
-        doubts += _doubts(gpu)
+        doubts += gpu.doubts
+        if gpu.fault and not gpu.doubts and not gpu.fault.blocks:  # of a GPU without a record no record speaks
+            doubts.append(Doubt(UNMEASURED, gpu.label, cause="head" if gpu.fault is Fault.DISPUTED else "machine"))
         # A GPU without a record is no sentence here: its own report says why.
         where: Line = (Code(gpu.label), ": ") if len(gpus) > 1 else ()
         open_ += [(*where, *what) for what in gpu.missing]
@@ -282,13 +273,6 @@ def _blockers(gpu: GpuEvidence, regressions: Sequence[Regression]) -> Iterator[B
     yield from gpu.blockers
 
 
-def _doubts(gpu: GpuEvidence) -> tuple[Doubt, ...]:
-    if gpu.doubts or gpu.fault is None or gpu.fault.blocks:
-        return gpu.doubts
-    # Of a GPU without a record no record speaks.
-    return (Doubt(UNMEASURED, gpu.label, cause="head" if gpu.fault is Fault.DISPUTED else "machine"),)
-
-
 _PASSING = frozenset({Outcome.IMPROVED, Outcome.FASTER, Outcome.EQUIVALENT})
 _NOT_SLOWER = {Status.UNCHANGED, Status.FASTER, Status.IMPROVED, Status.ALONE}
 
@@ -302,11 +286,8 @@ def _regressed(gpu: GpuEvidence) -> tuple[CaseKey, ...]:
 
 
 def _accepted_cases(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> frozenset[CaseKey]:
-    """What was accepted of this GPU's commits, and of no others.
-
-    With a case goes the mean that it alone carries past its gate: where each other case of the card is shown not to be
-    slower than the margin.
-    """
+    """What was accepted of this GPU's commits. With a case goes the mean that it alone carries past its gate: where
+    each other case of the card is shown not to be slower than the margin."""
     if gpu.verdict is None:
         return frozenset()
     ours = {one.case for one in accepted if (one.head_sha, one.base_sha) == (gpu.head_sha, gpu.base_sha)}
@@ -382,7 +363,6 @@ class Doubt:
 
 
 def doubts_of(label: str, record: RunRecord, verdict: RecordVerdict | None, gates: Gates) -> Iterator[Doubt]:
-    """What a verdict leaves open."""
     if verdict is None:
         return
     if verdict.refused is not None and cards.known(record) - cards.of_head(record):

@@ -43,12 +43,10 @@ class Inference:
     p: float | None
     """Two-sided, of no difference, adjusted over the family; None where the case is disqualified."""
     alpha: float
-    """For a direction."""
     equivalence_alpha: float
     least: float = 0.0
     """A smaller log change shows no direction: so few processes may all be off by as much."""
     family: int = 1
-    """How many cases share the level."""
 
     @property
     def early(self) -> bool:
@@ -68,7 +66,6 @@ class Inference:
 
     @property
     def shown(self) -> bool:
-        """Whether a gate may act on the difference."""
         return self.certain and self.p is not None and self.p < GATES_P
 
     def likely(self, slower_pct: float, faster_pct: float) -> Status:
@@ -116,8 +113,8 @@ def claims(evidences: Sequence[Evidence], policy: Policy) -> list[Inference | No
 
 
 def shared(family: Sequence[Inference]) -> list[Inference]:
-    """The claims with their p adjusted over the family that they are (Holm). What may show no direction yet takes no
-    part in the others' claims."""
+    """The claims with their p adjusted over the family (Holm). What may show no direction yet takes no part in the
+    others' claims."""
     own, count = [claim.pooled.p() for claim in family], len(family)
     held = [1.0 if claim.early else p for claim, p in zip(family, own, strict=True)]
     adjusted = stats.holm(held, [claim.alpha for claim in family])
@@ -128,8 +125,8 @@ def shared(family: Sequence[Inference]) -> list[Inference]:
 
 
 def look(cases: Sequence[Evidence], change: Pooled, policy: Policy) -> Inference:
-    """The look at the `change` of these cases together: as the one with the most processes has had. Where a history
-    excludes of each that placement is a lottery, the first looks are like all others."""
+    """The look at the `change` of these cases together: as the one with the most processes has had. Where each has a
+    history that excludes a lottery, the first looks are like all others."""
     rules = policy.processes
     processes = max(case.processes for case in cases)
     free = all(case.against_baseline or (case.known and case.known.df >= HISTORY_TO_DIRECT_DF) for case in cases)
@@ -191,8 +188,8 @@ def mean_verdicts(
 
 def _status(claim: Inference, processes: Sequence[int], compared: int, policy: Policy) -> Status:
     """The gates, asked only of a difference that is itself certain. A mean that is past one must speak for its card: a
-    loss for most of the cases, a gain for each of them, and so many that none alone, within the gate of single cases,
-    could carry it there."""
+    loss for most of the cases, a gain for each, and so many that none alone, within its own gate, could carry it
+    there."""
     gates, cases = policy.gates, len(processes)
     change = as_percent(claim.pooled.change)
     many = 2 * cases > compared and cases * gates.mean_regression_pct >= gates.regression_pct
@@ -209,7 +206,7 @@ def _status(claim: Inference, processes: Sequence[int], compared: int, policy: P
 
 def joint(members: Sequence[Member]) -> Pooled:
     """The mean of the cases' log changes, each with the same weight. Its degrees of freedom and its bias are those of
-    errors that all cases may share, which is the worst."""
+    errors that all cases share, which is the worst."""
     changes = [pooled for _, pooled in members]
     errors = np.array([one.error for one in changes])
     change, bias = (float(np.mean([getattr(one, name) for one in changes])) for name in ("change", "bias"))
@@ -227,8 +224,7 @@ def joint(members: Sequence[Member]) -> Pooled:
 
 
 def _drawn(errors: Sequence[Pooled]) -> Array:
-    """Factors of the cases' errors, a row a drawing: of each case its distribution evenly, between cases at random.
-    Seeded, so that a record always gets the same verdict."""
+    """Factors of the cases' errors, a row a drawing: of each case its distribution evenly, between cases at random."""
     if all(len(one.factors) == 1 for one in errors):
         return np.ones((1, len(errors)))
     rng = np.random.default_rng(DRAWINGS)
@@ -242,11 +238,9 @@ def _drawn(errors: Sequence[Pooled]) -> Array:
 
 
 def _errors(members: Sequence[Member], factors: Array) -> Array:
-    """The mean's standard error, at the correlations that the cases of a process show, for each row of `factors`.
-
-    A process's residual of a case is √ρ times what it shares with the process's other cases, plus what is its own. The
-    variance of the mean follows from ρ; it is averaged over ρ, weighted by the restricted likelihood of the residuals.
-    """
+    """The mean's standard error for each row of `factors`. A process's residual of a case is √ρ times what it shares
+    with the process's other cases, plus what is its own; the variance of the mean is averaged over ρ, weighted by the
+    restricted likelihood of the residuals."""
     blocks = [_block(case, pooled) for case, pooled in members]
     ids = ((at, id_, case.groups[-1].left_out) for case, _ in members for at, id_ in enumerate(case.process_ids))
     owners = np.array([id_ for at, id_, out in ids if at != out])
@@ -274,8 +268,7 @@ def _block(case: Evidence, pooled: Pooled) -> tuple[Array, Array, Array]:
 
 
 def _likelihood(residuals: Array, shared: Array) -> Array:
-    """Of each correlation, normalised. The scale is integrated out: how far the cases move together says how much they
-    share, not how far they move."""
+    """Of each correlation, normalised. The scale is integrated out."""
     values, vectors = np.linalg.eigh(shared)
     squares = (vectors.T @ residuals) ** 2 + 1e-12
     variances = 1 + CORRELATIONS[:, None] * (np.maximum(values, 0.0) - 1)

@@ -63,8 +63,6 @@ MEMORY_LEAST_VARIANCE: Final = 1e-4
 
 @dataclass(frozen=True)
 class Location:
-    """Where a process's values lie, and the variance of that number as an estimate."""
-
     value: float
     variance: float
     rounds: float
@@ -85,11 +83,8 @@ def levels(processes: Sequence[Array], step: float) -> list[Location]:
 
 
 def _located(estimates: Sequence[_Estimate]) -> list[Location]:
-    """With the variances that the influence values show, inflated where neighbouring rounds are alike.
-
-    A process's own variance is known only as well as its rounds allow, so the middle one of all processes counts as
-    `SHARED_ROUNDS` further rounds.
-    """
+    """With the variances that the influence values show, inflated where neighbouring rounds are alike. The middle
+    variance of all processes counts as `SHARED_ROUNDS` further rounds of each."""
     inflated, df = inflations([estimate.influence for estimate in estimates])
     own = [float(found.influence @ found.influence) / (len(found.influence) - 1) for found in estimates]
     shared = float(np.median(own))
@@ -103,12 +98,8 @@ def _located(estimates: Sequence[_Estimate]) -> list[Location]:
 
 
 def _huber(values: Array, step: float) -> _Estimate:
-    """Huber's M-estimate of location.
-
-    The scale is half of the middle 68%: in two peaks of like size the median absolute deviation is now one peak's and
-    now the distance, and half of the 68% is the distance. Half of `step` is the smallest used, so that values on a few
-    ticks are averaged over ticks, not voted on.
-    """
+    """Huber's M-estimate of location. The scale is half of the middle 68%, which in two peaks is the distance, and half
+    of the clock's `step` at least."""
     ordered, n = np.sort(values), len(values)
     centre = stats.middle(ordered)
     scale = max(half_width(ordered), step / 2)
@@ -129,13 +120,9 @@ def _huber(values: Array, step: float) -> _Estimate:
 
 
 def changes(base: Sequence[Array], head: Sequence[Array], paired: bool, step: float) -> list[Location]:
-    """The log change of each process, from log times by process: the more precise of two M-estimates that must agree.
-
-    The first takes Huber's location of the rounds' differences (of the two sides' locations where rounds are not
-    `paired`). The second aligns the two sides by the shape of their noise, which the other processes show; where times
-    fall into two peaks, as on a bandwidth-bound kernel, its variance is half or a third. It is used only where it
-    agrees with the first, so that a change of shape is not mistaken for no change. `step`: the clock's, in log time.
-    """
+    """The log change of each process, from log times by process: Huber's location of the rounds' differences (of the
+    two sides' locations where rounds are not `paired`), or the more precise one that aligns the two sides by the shape
+    of their noise, if it agrees. `step`: the clock's, in log time."""
     if paired:
         plain = _located([_huber(h - b, step) for b, h in zip(base, head, strict=True)])
     else:
@@ -150,13 +137,10 @@ def changes(base: Sequence[Array], head: Sequence[Array], paired: bool, step: fl
 
 
 def _aligned_changes(base: Sequence[Array], head: Sequence[Array], step: float) -> list[Location] | None:
-    """Each process's shift between the sides, by the score -f'/f of the noise's density f in the other processes.
-
-    An adaptive M-estimate (Stone 1975; Bickel 1982). Learning f from the other processes keeps it independent of the
-    process that it is used on, so the usual variance of an M-estimate holds. f starts wide and is sharpened as the
-    processes are aligned better. One f serves both sides, but each has the slope that its own noise shows. None where
-    nothing can be learnt, or where the sides' noise is too unlike for one shape.
-    """
+    """Each process's shift between the sides, by the score -f'/f of the noise's density f, learnt from the other
+    processes: an adaptive M-estimate (Stone 1975; Bickel 1982). f starts wide and is sharpened as the processes are
+    aligned better. One f serves both sides, but each has the slope that its own noise shows. None where nothing can be
+    learnt, or where the sides' noise is too unlike."""
     sides = [*base, *head]
     centres = [_huber(values, step).value for values in sides]
     noise = _centred(sides, centres)
@@ -208,7 +192,6 @@ class _Score:
     slopes: Array
     information: float
     reach: float
-    """The longest step of one iteration."""
 
     @classmethod
     def of(cls, counts: Array, edges: Array, spread: float, step: float, widening: float) -> _Score:
@@ -226,7 +209,6 @@ class _Score:
         return np.interp(values, self.grid, self.values, left=0.0, right=0.0)
 
     def locate(self, values: Array, start: float) -> float:
-        """Where `values` lie, by Fisher scoring from `start`."""
         centre = start
         for _ in range(STEPS):
             move = float(self(values - centre).sum()) / len(values) / self.information
@@ -241,13 +223,10 @@ class _Score:
 
 def inflations(series: Sequence[Array]) -> tuple[list[float], float]:
     """By process, from the noise of its rounds in order of time, around 0: the variance of its mean over that of as
-    many independent rounds with the same scatter, at least 1. And the degrees of freedom that these factors deserve,
-    all processes together; infinite where rounds are independent.
-
-    The likelihood of the cosine coefficients (Whittle 1953) of all processes together, under white noise with a part
-    that has a memory. Where it is clearly above that of white noise alone, the factor is averaged over all models by
-    their likelihood; how far they differ is what the factor's degrees of freedom say.
-    """
+    many independent rounds, at least 1. And the degrees of freedom of these factors, all processes together; infinite
+    where rounds are independent. By the likelihood of the cosine coefficients (Whittle 1953) under white noise with a
+    part that has a memory; where it is clearly above that of white noise alone, the factor is averaged over all models
+    by their likelihood."""
     independent = [1.0 for _ in series], math.inf
     longest = max(map(len, series))
     moving = [values for values in series if len(values) > 2 and float(np.ptp(values)) > 0.0]
@@ -281,7 +260,6 @@ class _Models:
     whitening: Array
     """One over the variance of each cosine coefficient but the first."""
     log_size: Array
-    """Sum of the logarithms of these variances."""
     inflation: Array
 
 
@@ -317,12 +295,9 @@ def _of_length(length: float, frequencies: Array, rounds: int) -> tuple[Array, f
 
 
 def clock_step(samples: Array) -> float:
-    """The step in which these times come, in their unit; 0 where all are equal.
-
-    Half of the shortest stretch that holds `DENSEST` of the samples is crossed in gaps of at least this size: a jitter
-    around coarse ticks does not hide the ticks, and the way between two modes or to an outlier is not taken for one.
-    Where these samples are all equal, it is the smallest gap between any two.
-    """
+    """The step in which these times come, in their unit; 0 where all are equal. Half of the shortest stretch that holds
+    `DENSEST` of the samples is crossed in gaps of at least this size; where these samples are all equal, it is the
+    smallest gap between any two."""
     values = np.sort(samples)
     held = max(2, math.ceil(DENSEST * len(values)))
     start = int(np.argmin(values[held - 1 :] - values[: len(values) - held + 1]))
@@ -338,11 +313,9 @@ def log_step(samples: Array) -> float:
 
 
 def rounding_bias(samples: Array, step: float) -> float:
-    """Largest error of the mean of the bulk of `samples` through being rounded to `step`, in their unit.
-
-    Where the bulk falls on one tick or two, it may lie anywhere between them: half a step. Otherwise the first term of
-    the series of Widrow and Kollár (2008), with Sheppard's correction: a step averages out once it is below the spread.
-    """
+    """Largest error of the mean of the bulk of `samples` through being rounded to `step`, in their unit: half a step
+    where the bulk falls on one tick or two, else the first term of the series of Widrow and Kollár (2008), with
+    Sheppard's correction."""
     if step == 0.0:
         return 0.0
     ordered = np.sort(samples)

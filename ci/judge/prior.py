@@ -84,7 +84,6 @@ class KnownSpread(PolicySection):
     noise_pct: PercentOrNone
     """How much of it their rounds explain."""
     df: Annotated[float, between(1e-3, 1e6)]
-    """Degrees of freedom that it rests on."""
     comparisons: Annotated[int, between(1, 10**9)]
     last_seen: str | None = None
 
@@ -94,7 +93,6 @@ class Prior:
     """The probabilities of a grid of spreads: those of a usual case with probability `share`, else the others."""
 
     spreads: Array
-    """Standard deviations of a log change."""
     usual: Array
     other: Array
     share: float
@@ -102,11 +100,8 @@ class Prior:
 
 @lru_cache(maxsize=1024)
 def prior(quiet_pct: float, known: KnownSpread | None = None) -> Prior:
-    """What is known before the processes of a case are seen. `quiet_pct`: the spread of a quiet case of this role.
-
-    Without a history a usual case is quiet, and others have any spread. With one, a usual case is as its history says,
-    and on other days as if it had none.
-    """
+    """What is known before the processes of a case are seen. `quiet_pct`: the spread of a quiet case. With a history a
+    usual case is as that says, and on other days as if it had none."""
     width = math.log(QUIET_FACTOR)
     lowest, highest = math.log(quiet_pct / 100) - REACH * width, math.log(max(LARGEST_PCT, quiet_pct) / 100)
     logs = np.linspace(lowest, highest, STEPS)
@@ -158,11 +153,8 @@ def fit(estimates: Array, variances: Array, before: Prior) -> Fit:
 
 
 def shares(fits: Sequence[Fit]) -> list[float]:
-    """For each case, how likely it is a usual one as the *other* cases of the record show it.
-
-    An EM algorithm, run to its end, in which the prior weighs PRIOR_CASES cases: a machine on which all is quiet, or
-    nothing is, shows in all cases. A case's own processes have no part in its share, so that none is counted twice.
-    """
+    """For each case, how likely it is a usual one as the *other* cases of the record show it: an EM algorithm in which
+    the prior weighs PRIOR_CASES cases. A case's own processes have no part in its share."""
     before = found = np.array([one.share for one in fits])
     usual, other = (np.array([getattr(one, part).sum() for one in fits]) for part in ("usual", "other"))
     for _ in range(MOST_STEPS):
@@ -182,15 +174,11 @@ def _normalised(weights: Array) -> Array:
 
 @dataclass(frozen=True)
 class History:
-    """What is known of cases that were measured before, by the kind of GPU and the case.
-
-    It is handed in by whoever judges: from the index that the judging job's own environment names
-    (`ci/history/past.py`). A record cannot bring one.
-    """
+    """What is known of cases that were measured before, by the kind of GPU and the case. Whoever judges hands it in
+    (`ci/history/past.py`); a record cannot bring one."""
 
     spreads: Mapping[tuple[str, CaseKey], KnownSpread] = field(default_factory=dict)
     days: Mapping[tuple[str, CaseKey], tuple[BaselineDay, ...]] = field(default_factory=dict)
-    """Times of the same code on several days."""
 
     def spread(self, device: Device, key: CaseKey) -> KnownSpread | None:
         """Of a case on this kind of device; None where too little is known to rest on."""
@@ -204,7 +192,6 @@ Past = Callable[[RunRecord], History]
 
 
 def no_past(_: RunRecord) -> History:
-    """Where no history is configured."""
     return NO_HISTORY
 
 
@@ -240,7 +227,6 @@ def _rounded(value: float) -> float:
 
 
 def stored_days(baseline: RunRecord, key: CaseKey) -> tuple[BaselineDay, ...]:
-    """The days that a baseline holds of this case."""
     names = formatting.ids(case.key for case in baseline.cases)
     # A baseline may name no card.
     name = names.get(key) or names.get(CaseKey("", key.id))
@@ -249,8 +235,7 @@ def stored_days(baseline: RunRecord, key: CaseKey) -> tuple[BaselineDay, ...]:
 
 
 def known_days(baseline: RunRecord, key: CaseKey, history: History, device: Device) -> Sequence[BaselineDay]:
-    """As the baseline kept them or as the history has them, whichever show more. They are never put together: the same
-    days may stand in both."""
+    """As the baseline kept them or as the history has them, whichever show more; the same days may stand in both."""
     both = stored_days(baseline, key), history.days.get((device.name or "", key), ())
     return max(both, key=lambda days: _between(days)[1])
 
@@ -262,11 +247,9 @@ def with_today(days: Iterable[BaselineDay], today: BaselineDay) -> tuple[Baselin
 
 
 def drift(days: Sequence[BaselineDay], apart: bool = False) -> Pooled:
-    """The log change from one day to another that no code explains: 0, with its standard deviation as the error.
-
-    Two days differ by twice the variance of one. Too few days cannot show that times drift less than is assumed, but
-    they can show that they drift more. `apart`: more than days lies between, of which no day tells.
-    """
+    """The log change from one day to another that no code explains: 0, with its standard deviation as the error. Too
+    few days cannot show that times drift less than is assumed, but that they drift more. `apart`: more than days lies
+    between, of which no day tells."""
     variance, df = _between(days)
     observed = math.sqrt(2 * variance)
     assumed = math.log1p((BASELINE_APART_PCT if apart else BASELINE_DRIFT_PCT) / 100)

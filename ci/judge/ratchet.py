@@ -84,7 +84,6 @@ def _free(name: str, used: Collection[str], day: str) -> str:
 
 
 def _summaries(record: RunRecord) -> dict[CaseKey, BaselineSummary]:
-    """Each case's numbers in short, with the day and the commit that they are of."""
     found, run = {}, record.run
     for key, name in formatting.ids(case.key for case in record.cases).items():
         held = record.summary.cases.get(name.text) if record.summary else None
@@ -103,12 +102,9 @@ def _with_summary(record: RunRecord, cases: dict[CaseKey, BaselineSummary], sour
 
 
 def best(held: RunRecord | None, stored: RunRecord, new: RunRecord, policy: Policy, known: History) -> RunRecord | None:
-    """The best that was ever measured, where `new` and the `stored` baseline change it; else None.
-
-    A single night may be a lucky one: a case's best moves where two days show it, `stored` and `new`, each certainly
-    faster than the best so far. The slower of the two is taken. All three are baselines. On another machine than that
-    of the best, none is made: what is faster there is not the code alone.
-    """
+    """The best that was ever measured, where `new` and the `stored` baseline change it; else None. A case's best moves
+    where two days show it, each certainly faster than the best so far, and the slower of the two is taken. On another
+    machine than that of the best, none is made."""
     if any(changed(new.environment, one.environment) for one in (stored, held or stored)) or oldest(new) is None:
         return None
     tonight = judge(new, policy, held or stored, history=known)

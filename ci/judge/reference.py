@@ -1,8 +1,5 @@
 """The head beside the reference: cases so far below it that work on details is wasted, and the GPU memory of a call.
-
-A call takes the same memory in every process, so that numbers are compared as they are; where processes differ, such as
-by what an autotuner chose, only what holds for all of them is said.
-"""
+Where processes differ in that, only what holds for all of them is said."""
 
 from __future__ import annotations
 
@@ -22,8 +19,7 @@ bytes."""
 
 
 def times(case: CaseVerdict, side: Side = "head") -> float | None:
-    """How many times as fast as the reference this side is; None where either was not timed, or proves nothing. A head
-    without a base was timed beside its reference all the same."""
+    """How many times as fast as the reference this side is; None where either was not timed, or proves nothing."""
     spoilt = any(finding.code != HEAD_ALONE for finding in case.disqualifying)
     us = case.us(side)
     return None if spoilt or not us or not case.reference_us else case.reference_us / us
@@ -47,8 +43,6 @@ class MemoryRange:
 
 @dataclass(frozen=True)
 class CaseMemory:
-    """None where a side's memory was not measured."""
-
     key: CaseKey
     base: MemoryRange | None
     head: MemoryRange | None
@@ -56,8 +50,7 @@ class CaseMemory:
 
     @property
     def times(self) -> float | None:
-        """How many times the reference's memory the head takes; None where either is unknown, or the reference takes
-        none."""
+        """How many times the reference's memory the head takes; None where either is unknown, or none."""
         if self.head is None or self.reference is None or not self.reference.most:
             return None
         return self.head.most / self.reference.most
@@ -83,8 +76,7 @@ def memory_grown(record: RunRecord) -> tuple[CaseMemory, ...]:
 
 
 def memory_unmeasured(record: RunRecord) -> tuple[Line, ...]:
-    """That cases which a gate on memory is about were timed on a GPU, and their memory was not measured; nothing of a
-    record that has no memory at all, such as those of before it was measured."""
+    """That cases were timed on a GPU, and their memory was not measured; nothing of a record without any memory."""
     both = {"head", "reference"}
     timed = [case for case in timed_cases(record) if any(both <= one.samples_us.keys() for one in case.processes)]
     count = sum(one.head is None or one.reference is None for one in map(_of_case, timed))

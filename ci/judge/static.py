@@ -107,7 +107,6 @@ def _losses(pair: Pair) -> Iterator[tuple[StaticCode, str]]:
 
 
 def to_text(builds: Sequence[Build]) -> str:
-    """A block for each kernel, base → head where they differ."""
     return "\n".join(line for pair in pairs(builds) for line in _lines(pair)) or "no device code"
 
 
@@ -142,21 +141,12 @@ _FIGURES = (
 _LINE = re.compile(r"\bline \d+")
 
 
-@dataclass(frozen=True)
-class NewWarnings:
-    warnings: tuple[CompilerWarning, ...]
-    against_base: bool
-    """Whether the base's are left out; else it is not known which of them it has."""
-
-
-def new_warnings(record: RunRecord, changed: Collection[str] | None) -> tuple[NewWarnings, ...]:
+def new_warnings(
+    record: RunRecord, changed: Collection[str] | None
+) -> Iterator[tuple[tuple[CompilerWarning, ...], bool]]:
     """Of each card whose head was compiled where somebody looked. `changed`: the only files that count, where known.
-
-    Lines move as a file changes: a warning is known where the base has as many of its text in its file. Of several
-    alike, those at the base's very lines are the known ones first.
-    """
+    Lines move as a file changes: a warning is known where the base has as many of its text in its file."""
     bases = {build.card: build.warnings for build in record.builds if build.side == "base"}
-    found = []
     for card, warnings in ((build.card, build.warnings) for build in record.builds if build.side == "head"):
         if warnings is None:
             continue
@@ -171,8 +161,7 @@ def new_warnings(record: RunRecord, changed: Collection[str] | None) -> tuple[Ne
                 fresh.append(one)
         if known is not None:
             fresh.sort(key=lambda one: (one.file, one.line or 0, one.text))
-        found.append(NewWarnings(tuple(fresh), known is not None))
-    return tuple(found)
+        yield tuple(fresh), known is not None
 
 
 def _alike(one: CompilerWarning) -> tuple[str, str]:

@@ -68,11 +68,10 @@ class Pooled:
         return self.bias + self._upper(alpha / 2) + self._upper(1 - power)
 
     def _tail(self, distance: float) -> float:
-        """The probability of an error beyond `distance`, on one side."""
         return float(self.weights @ scipy.special.stdtr(self.df, -distance / (self.error * self.factors)))
 
     def _upper(self, tail: float) -> float:
-        """The error that is passed with probability `tail`; it lies between those of the smallest and largest scale."""
+        """The error that is passed with probability `tail`."""
         unit = -float(scipy.special.stdtrit(self.df, tail)) * self.error
         low, high = unit * float(self.factors.min()), unit * float(self.factors.max())
         while high - low > 1e-13 * high:
@@ -84,8 +83,7 @@ class Pooled:
 
 
 def quantile(ordered: Array, share: float) -> float:
-    """Of one or more sorted values, as np.quantile has it to the last bit: a twentieth of its time where they are few,
-    and a judgement takes thousands."""
+    """Of one or more sorted values, as np.quantile has it to the last bit, in a twentieth of its time."""
     place = share * (len(ordered) - 1)
     below = int(place)
     low, high, part = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)]), place - below
@@ -93,12 +91,11 @@ def quantile(ordered: Array, share: float) -> float:
 
 
 def middle(ordered: Array) -> float:
-    """The median of one or more sorted values."""
     return float(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
 
 
 def difference(base: Pooled, head: Pooled, bias: float, between: Pooled | None = None) -> Pooled:
-    """Head against base of other processes, and whatever else lies `between` them. Variances add up, degrees of freedom
+    """Head against base of other processes, and whatever else lies `between` them: variances add up, degrees of freedom
     are Welch's and Satterthwaite's."""
     parts = [base, head, *([between] if between else [])]
     error = math.hypot(*(part.error for part in parts))
@@ -115,11 +112,8 @@ def difference(base: Pooled, head: Pooled, bias: float, between: Pooled | None =
 
 
 def median_of(values: Array) -> Pooled:
-    """The median of two or more values, with the standard error of Price and Bonett (2001).
-
-    The error is the width of an interval between order statistics over that interval's normal quantile: it needs no
-    shape of the noise, and the farthest values have no part in it. It is zero where most values are one.
-    """
+    """The median of two or more values, with the standard error of Price and Bonett (2001): the width of an interval
+    between order statistics over its normal quantile, zero where most values are one."""
     ordered, n = np.sort(values), len(values)
     outside = max(1, round((n + 1) / 2 - math.sqrt(n)))
     level = 1 - 2 * float(scipy.special.bdtr(outside - 1, n, 0.5))
@@ -128,12 +122,9 @@ def median_of(values: Array) -> Pooled:
 
 
 def pool(estimates: Array, variances: Array, prior: float, prior_df: float) -> Pooled:
-    """Process estimates combined with weights 1 / (`prior`² + variance), their scatter moderated.
-
-    The scatter ratio φ = Σ w (y - ȳ)² / (L - 1) is 1 where processes scatter as the prior and their rounds say. It is
-    moderated to (prior_df + (L - 1) φ) / (prior_df + L - 1), with as many degrees of freedom (Smyth 2004; Hartung and
-    Knapp 2001). With `prior_df` 0 the processes speak for themselves.
-    """
+    """Process estimates combined with weights 1 / (`prior`² + variance). Their scatter ratio φ is moderated to
+    (prior_df + (L - 1) φ) / (prior_df + L - 1), with as many degrees of freedom (Smyth 2004; Hartung and Knapp
+    2001)."""
     weights, df = 1 / (prior**2 + variances), len(estimates) - 1
     total = float(weights.sum())
     ratio = (prior_df + df * scatter_ratio(estimates, variances, prior)) / (prior_df + df)
@@ -158,7 +149,6 @@ def student_half_width(df: float) -> float:
 
 
 def normal_half_width(level: float) -> float:
-    """Standard errors in half a normal interval of this level."""
     return float(scipy.special.ndtri((1 + level) / 2))
 
 
@@ -166,13 +156,9 @@ def normal_half_width(level: float) -> float:
 
 
 def holm(p_values: Sequence[float], levels: Sequence[float]) -> list[float]:
-    """p adjusted so that the chance of any false claim in the family stays at the level (Holm 1979), where each p is to
-    be held against a level of its own, as after different numbers of looks.
-
-    The levels of a case's looks add up to alpha. So where nothing changed, p reaches x times the level of any look with
-    a probability of x alpha at most, whichever looks were taken: p over level, times alpha, is itself a p, and Holm's
-    proof holds for it. Each result is in units of its own level; where all levels are equal it is Holm's.
-    """
+    """p adjusted so that the chance of any false claim in the family stays at the level (Holm 1979), where each p has a
+    level of its own, as after different numbers of looks: where nothing changed, p over its level, times alpha, is
+    itself a p. Each result is in units of its own level."""
     strictest = min(levels, default=1.0)
     scaled = [p * (strictest / level) for p, level in zip(p_values, levels, strict=True)]
     adjusted, largest = [1.0] * len(scaled), 0.0
@@ -184,12 +170,9 @@ def holm(p_values: Sequence[float], levels: Sequence[float]) -> list[float]:
 
 @lru_cache(maxsize=256)
 def look_alpha(alpha: float, processes: int, minimum: int, limit: int, shape: float) -> float:
-    """The level at which a run of so many processes may claim, so that looking after each costs at most alpha.
-
-    Boundaries z_L = C (L / limit)^(shape - 1/2) for L = minimum … limit (Wang and Tsiatis 1987; shape 0 is O'Brien and
-    Fleming), with C such that the looks' levels add up to alpha: by Bonferroni's inequality this holds however the
-    looks depend on each other, and whichever of them were taken.
-    """
+    """The level at which a run of so many processes may claim, so that looking after each costs at most alpha, however
+    the looks depend on each other: boundaries z_L = C (L / limit)^(shape - 1/2) (Wang and Tsiatis 1987; shape 0 is
+    O'Brien and Fleming), with C such that the levels add up to alpha."""
     looks = np.arange(minimum, max(minimum, limit) + 1) / max(minimum, limit)
 
     def levels(constant: float) -> Array:
@@ -206,11 +189,7 @@ def look_alpha(alpha: float, processes: int, minimum: int, limit: int, shape: fl
 @lru_cache(maxsize=1024)
 def noncentrality(df: float, alpha: float, power: float) -> float:
     """The smallest true change, in standard errors, that a two-sided t-test at `alpha` shows, in its direction, with
-    probability `power`: where normal noise passes t times the estimated error so often.
-
-    The estimate over its standard error has a noncentral t distribution, since the error is itself estimated. scipy's
-    inverse of it does not end where t is large, as it is for few degrees of freedom.
-    """
+    probability `power`. scipy's inverse of the noncentral t distribution does not end where t is large."""
     # Where the distribution of the estimated error is looked at.
     upper_tails = (np.arange(4000) + 0.5) / 4000
     limits = -float(scipy.special.stdtrit(df, alpha / 2)) * np.sqrt(scipy.special.chdtri(df, upper_tails) / df)
@@ -268,14 +247,10 @@ class BootstrapIntervals:
 def bootstrap(
     base: Sequence[Array], head: Sequence[Array], paired: bool, level: float, resamples: int = RESAMPLES
 ) -> BootstrapIntervals:
-    """Hierarchical bootstrap of the medians of both sides: processes resampled above rounds.
-
-    Each resample draws processes with replacement, then as many rounds from them. The median of n values drawn from a
-    distribution F is F⁻¹ of the median of n uniforms, so that median is drawn (normal, variance 1 / 4n) in place of the
-    n rounds. Where rounds are `paired`, both sides draw the same processes, and the two draws are correlated as much as
-    the two sides lie on the same side of their medians together, which is the correlation of two sample medians. The
-    order of the processes does not matter, and swapping the sides mirrors the intervals.
-    """
+    """Hierarchical bootstrap of the medians of both sides: processes resampled above rounds. In place of n rounds their
+    median is drawn (normal, variance 1 / 4n, in quantiles). Where rounds are `paired`, both sides draw the same
+    processes, and the two draws are correlated as much as the sides lie on the same side of their medians together.
+    Swapping the sides mirrors the intervals."""
     correlation = 0.0
     if paired:
         pairs = sorted(zip(base, head, strict=True), key=lambda pair: float(pair[0].sum() + pair[1].sum()))
@@ -316,10 +291,8 @@ def _process_counts(processes: int, resamples: int, seed: int) -> NDArray[np.int
 
 
 def _resampled_medians(processes: Sequence[Array], counts: NDArray[np.int64], draws: Array) -> Array:
-    """The median of each resample, (resamples,): a binary search in the pooled samples for the drawn quantile.
-
-    `processes` holds the samples of each process, `counts` how often a resample holds each, `draws` standard normals.
-    """
+    """The median of each resample, (resamples,), by a binary search in the pooled samples for the drawn quantile.
+    `counts`: how often a resample holds each process; `draws`: standard normals."""
     pooled = np.sort(np.concatenate(processes))
     ranks = np.stack([np.searchsorted(np.sort(samples), pooled, side="right") for samples in processes], axis=1)
     totals = np.array([len(samples) for samples in processes]) @ counts

@@ -84,13 +84,11 @@ class Finding:
     """Something that is not a difference between base and head: drift, throttling, a bimodal side, …"""
 
     code: str
-    """A stable key, such as `throttled`."""
     message: str
     """One sentence for people, with the numbers that show it."""
     disqualifies: bool
     """True where no verdict may rest on the case; False for a warning."""
     side: str = ""
-    """The side that alone shows it, where one does."""
     kind: FaultKind | None = None
     """What a side does whose timed calls are wrong."""
 
@@ -104,8 +102,7 @@ class Moved:
     """The last one is about the bias, where there is one."""
 
     def against(self, change: float, gates: Gates) -> tuple[Finding, ...]:
-        """The findings; the one about the bias forbids a verdict where it could be most of the change, and matters.
-        Otherwise it widens the interval by what was measured of it, and the verdict follows from that."""
+        """The findings; the one about the bias forbids a verdict where it could be most of the change, and matters."""
         if not self.findings or self.bias <= max(math.log1p(gates.margin_pct / 100), abs(change) / 2):
             return self.findings
         return (*self.findings[:-1], replace(self.findings[-1], disqualifies=True))
@@ -132,8 +129,8 @@ def _slowed(process: TimedProcess) -> dict[str, float]:
 
 
 def of_telemetry(processes: Sequence[TimedProcess], interleaved: bool, slowed_are: str = LEFT_OUT) -> Iterator[Finding]:
-    """What the device's own readings say: throttling, clocks, temperature. `slowed_are`: what is to be said of
-    throttled processes. Where both sides share the clock, they are not left out."""
+    """What the device's own readings say: throttling, clocks, temperature. `slowed_are`: what is said of throttled
+    processes."""
     slowed = [process for process in processes if throttled(process)]
     if slowed:
         why = f"{_named(map(throttled, slowed))}{_clocks(slowed)}"
@@ -158,7 +155,6 @@ def _known_clocks(processes: Iterable[TimedProcess]) -> list[float]:
 
 
 def _clocks(processes: Sequence[TimedProcess]) -> str:
-    """The clocks of these processes in words; empty where they are not known."""
     if not (clocks := _known_clocks(processes)):
         return ""
     most = max(one.telemetry.max_sm_mhz or 0 for one in processes if one.telemetry)
@@ -171,7 +167,6 @@ def _named(processes: Iterable[Iterable[str]]) -> str:
 
 
 def clocks_apart(base: Sequence[TimedProcess], head: Sequence[TimedProcess]) -> Iterator[Finding]:
-    """The two sides of a comparison between processes ran at different clocks."""
     sides = [_known_clocks(side) for side in (base, head)]
     if all(sides):
         was, now = (float(np.median(side)) for side in sides)
@@ -181,7 +176,6 @@ def clocks_apart(base: Sequence[TimedProcess], head: Sequence[TimedProcess]) -> 
 
 
 Sides = Mapping[str, Sequence[Array]]
-"""Times in microseconds by process, of each side by its name."""
 
 
 def of_samples(sides: Sides, paired: bool, coarse: bool) -> Iterator[Finding]:
@@ -204,11 +198,8 @@ def of_samples(sides: Sides, paired: bool, coarse: bool) -> Iterator[Finding]:
 
 
 def drift_of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
-    """What is to be said of the drift of sides that share their rounds, and how far it may have moved the change.
-
-    What wanders is alike in neighbouring rounds, which widens the interval of its process. Only a trend that most
-    processes share leaves it open which change is meant: that at their beginning or that at their end.
-    """
+    """What is to be said of the drift of sides that share their rounds, and how far it may have moved the change. Only
+    a trend that most processes share leaves it open which change is meant: that at their beginning or at their end."""
     ratios = [now / was for was, now in zip(base, head, strict=True)]
     if drifts := _drifts(ratios):
         trend = _trend(drifts, ratios)
@@ -223,8 +214,7 @@ def drift_of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
 
 
 def clocks_of_waiting(processes: Sequence[TimedProcess]) -> Moved:
-    """How far the change may be off where calls wait for the GPU: what the host does then is in one clock's time and
-    not in the other's. A clock that lies is off by as much as it lies."""
+    """How far the change may be off where calls wait for the GPU: by as much as a clock lies."""
     known = [
         (one.timing.clocks_apart_us, min(float(np.median(one.samples_us[side])) for side in ("base", "head")))
         for one in processes
@@ -313,8 +303,6 @@ def floors_us(case: Case, device: Device) -> tuple[tuple[str, float], ...]:
 
 @dataclass(frozen=True)
 class TwoModes:
-    """Of one side, in log time."""
-
     low: float
     high: float
     slow: tuple[Array, ...]
@@ -327,7 +315,6 @@ class TwoModes:
 
     @property
     def shares(self) -> list[float]:
-        """By process, of samples in the slow mode."""
         return [float(samples.mean()) for samples in self.slow]
 
     def keeps(self) -> bool:
@@ -370,7 +357,7 @@ def modes_of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
 
 def two_modes(processes: Sequence[Array]) -> TwoModes | None:
     """The best split in two of a side's log times (least squares within the modes, Fisher 1958), without far outliers;
-    None where they are one mode, or too close to be worth a word."""
+    None where they are one mode, or too close."""
     ordered = np.sort(np.concatenate(processes))
     low, centre, high = (stats.quantile(ordered, share) for share in (0.1587, 0.5, 0.8413))
     ordered = ordered[np.abs(ordered - centre) <= OUTLIER_REACH * (high - low) / 2]
@@ -397,8 +384,8 @@ def speeds_us(processes: Sequence[Array]) -> tuple[float, ...]:
 
 
 def _like(other: TwoModes, processes: Sequence[Array]) -> TwoModes:
-    """This side's samples by modes as far apart as the other side's: its own are too rare to be found, or none. Its
-    bulk is the fast mode or the slow one, whichever leaves more samples in the second."""
+    """This side's samples by modes as far apart as the other side's. Its bulk is the fast mode or the slow one,
+    whichever leaves more samples in the second."""
     together, distance = np.concatenate(processes), other.high - other.low
     bulk = float(np.median(together))
     above, below = (float(np.mean(sign * (together - bulk) > distance / 2)) for sign in (1, -1))
@@ -407,12 +394,8 @@ def _like(other: TwoModes, processes: Sequence[Array]) -> TwoModes:
 
 
 def _more_often_slow(logs: Mapping[str, Sequence[Array]], jumping: Mapping[str, TwoModes]) -> Pooled:
-    """By which share of the rounds the head is more often in its slow mode than the base.
-
-    McNemar's (1947) comparison of paired shares: rounds in which both sides are in the same mode cancel. Neighbouring
-    rounds may be alike, and so may those of a process: its share then scatters more than its rounds say. How much more
-    is moderated as for the change itself.
-    """
+    """By which share of the rounds the head is more often in its slow mode than the base: McNemar's (1947) comparison
+    of paired shares, whose scatter between processes is moderated as for the change itself."""
     first = next(iter(jumping.values()))
     base, head = (jumping.get(side) or _like(first, logs[side]) for side in ("base", "head"))
     rounds = [now - was for was, now in zip(base.slow, head.slow, strict=True)]
@@ -451,8 +434,6 @@ def _in_lockstep(case: TimedCase) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Timed:
-    """One side of one process. What is asked of it for each of the others is made once."""
-
     id: str
     times: Array
 

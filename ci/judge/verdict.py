@@ -49,11 +49,8 @@ NOTHING_TO_COMPARE = "nothing to compare: base and head compile to the same libr
 def compare(
     paths: Sequence[Path], policy: Policy, baseline: Path | None = None, past: Past = no_past
 ) -> Iterator[tuple[RecordVerdict, RunRecord | None]]:
-    """The verdict on each file, with its record; one that cannot be read is refused in its verdict and does not stop
-    the others.
-
-    Raises RecordError where the baseline cannot be read.
-    """
+    """The verdict on each file, with its record; one that cannot be read is refused in its verdict. Raises RecordError
+    where the baseline cannot be read."""
     stored = read(baseline) if baseline else None
     against = str(baseline) if baseline else "base"
     for path in paths:
@@ -78,11 +75,8 @@ def judge(
     history: History = NO_HISTORY,
 ) -> RecordVerdict:
     """The verdict on `record`: its head against its own base, or against the heads of `baseline`, named `against`.
-
-    `history`: of earlier measurements, as `bench` had it when it stopped.
-
-    Never raises for what a record holds: what cannot be judged is refused in the verdict, with the reason.
-    """
+    `history`: of earlier measurements, as `bench` had it when it stopped. What cannot be judged is refused in the
+    verdict."""
     refused = unfit(record) or (_mismatch(record, baseline) if baseline else None)
     if refused is not None:
         return _refused(name, refused, against)
@@ -115,8 +109,8 @@ def judge(
 
 
 def exit_code(verdict: RecordVerdict, conclusion: str | None = None) -> int:
-    """0 improved · 1 regressed, or something else blocks, such as a wrong result · 2 no gate acts: equivalent, slower
-    or faster · 3 not told, likely at most, or held, such as a record that contradicts itself."""
+    """0 improved · 1 regressed, or something else blocks, such as a wrong result · 2 no gate acts · 3 not told, likely
+    at most, or held."""
     decided = {"failure": 1, "action_required": 3}.get(conclusion or "")
     acts = {Outcome.IMPROVED: 0, Outcome.REGRESSED: 1}
     return decided or acts.get(verdict.verdict, 2 if verdict.verdict in CERTAIN else 3)
@@ -129,7 +123,6 @@ def as_json(verdict: RecordVerdict) -> str:
 
 
 def unfit(record: RunRecord) -> str | None:
-    """Why nothing in the record may be judged."""
     if not cards.compared(record) and not cards.nothing_differs(record):
         return "the record holds no cases"
     if record.fuzz and record.fuzz.status == "failed":
@@ -153,7 +146,6 @@ def _absurd(record: RunRecord) -> str | None:
 
 
 def _mismatch(record: RunRecord, baseline: RunRecord) -> str | None:
-    """Why the record cannot be compared with this baseline."""
     here, there, said = record.environment, baseline.environment, "the baseline was measured"
     if here.device.name and there.device.name and here.device.name != there.device.name:
         sides = f"on {there.device.name}, this record on {here.device.name}"
@@ -242,12 +234,9 @@ def _status(
 
 
 def undecided(record: RunRecord, policy: Policy, history: History = NO_HISTORY) -> frozenset[CaseKey]:
-    """The cases of which more processes would change what is said; empty: `kernelgate bench` stops.
-
-    A case with fewer processes than the policy's minimum is among them, one at its limit is not, and none is where
-    nothing in the record can be judged. Each case may be asked about after each of its processes, in any order and
-    whichever others are timed with it: the levels of `judge` hold however often this was asked.
-    """
+    """The cases of which more processes would change what is said; empty: `kernelgate bench` stops. A case with fewer
+    processes than the policy's minimum is among them, one at its limit is not. The levels of `judge` hold however often
+    this was asked."""
     timed = {case.key: len(case.processes) for case in cards.compared(record)}
     if unfit(record):
         return frozenset()
@@ -279,8 +268,8 @@ def _of_family(record: RunRecord, policy: Policy) -> Policy:
 
 
 def settled(case: Evidence, claim: Inference | None, policy: Policy) -> bool:
-    """Both questions are answered: on which side of each gate the change lies, and in which direction, if in any.
-    Without a direction, a change that matters is excluded, and what will be said of it is that it is the same."""
+    """It is answered on which side of each gate the change lies, and in which direction, if in any. Without a
+    direction, it must be that nothing changed."""
     if any(finding.code in LASTING for finding in case.findings):
         return True
     if claim is None or case.disqualified:

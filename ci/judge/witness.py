@@ -1,8 +1,5 @@
-"""Whether the comparison agrees with the witness: base and head timed apart, by a clock that neither could reach.
-
-What shares a process with the head can be changed by it: the clock, the base, the memory that a call finds. So each is
-timed again in a process of its own. That is less precise, so only a large difference of both results says anything.
-"""
+"""Whether the comparison agrees with the witness: base and head timed each in a process of its own, by a clock that
+neither could reach. That is less precise, so only a large difference of both results says anything."""
 
 from __future__ import annotations
 
@@ -46,9 +43,7 @@ VERIFIED_IN_PROCESS = "verified_in_process"
 
 
 def wrong_clocks(record: RunRecord, card: str) -> list[Finding]:
-    """What failed checks of the kind `witness` found of a card: a clock that another one contradicts, inputs that were
-    changed, a verifier that was stopped. It may have been wrong for every case of the card, whichever it was found in.
-    """
+    """What failed checks of the kind `witness` found of a card: it may be wrong for every case of the card."""
     failed = [one for one in checks(record, "witness") if one.status == "failed" and one.card in ("", card)]
     text = next((found.text for check in failed for found in check.findings), "the record does not say how")
     said = f"the times of the comparison cannot be believed: {formatting.sentence(text)}"
@@ -75,17 +70,15 @@ def log_ratios(record: RunRecord) -> dict[CaseKey, tuple[Array, ...]]:
 
 
 def tolerance(device: Device) -> float:
-    """As a log ratio, of this kind of device; where that is not known, of a GPU."""
+    """As a log ratio; where the device is not known, of a GPU."""
     cpu = device.name and device.compute_capability is None and device.driver is None
     return math.log1p((CPU_TOLERANCE_PCT if cpu else TOLERANCE_PCT) / 100)
 
 
 def apart(turns: Sequence[Array], base: Sequence[Array], head: Sequence[Array], tolerated: float) -> Pooled:
-    """The change that the witness saw: of several turns, their medians, combined as processes are.
-
-    `base`, `head`: the times of the comparison's processes, by which a single turn is judged. Where those of one side
-    lie further apart than what is `tolerated`, so may the witness's: the noise of such a machine is between processes.
-    """
+    """The change that the witness saw: of several turns, their medians, combined as processes are. `base`, `head`: the
+    times of the comparison's processes; where those of one side lie further apart than what is `tolerated`, so may a
+    single turn's."""
     medians = [stats.median_of(ratios) for ratios in turns]
     if len(medians) > 1:
         changes, variances = np.array([one.change for one in medians]), np.array([one.error**2 for one in medians])
@@ -97,10 +90,7 @@ def apart(turns: Sequence[Array], base: Sequence[Array], head: Sequence[Array], 
 
 def contradiction(compared: Pooled, paired: bool, alone: Pooled, alpha: float, tolerated: float) -> Finding | None:
     """What keeps a case open whose witness differs from its comparison by more than the tolerance and than noise.
-
-    `alpha`: this case's share of the chance of a false alarm in the record. Different processes place code and data
-    differently, which has the same bound as for processes that take turns.
-    """
+    `alpha`: this case's share of the chance of a false alarm in the record."""
     gap = stats.difference(alone, compared, compared.bias + math.log1p(ALTERNATING_BIAS_PCT / 100))
     if abs(gap.change) <= max(tolerated, gap.half_width(alpha)):
         return None
@@ -111,9 +101,8 @@ def contradiction(compared: Pooled, paired: bool, alone: Pooled, alpha: float, t
 
 
 def unconfirmed(compared: Pooled, alone: Pooled | None, gates: Gates) -> Finding | None:
-    """What keeps an improvement open of which the witness does not surely see half: noise or not, it confirms none. Nor
-    does one that a head ended, which is None. A change that the comparison itself does not show is no improvement that
-    a witness would have to confirm."""
+    """What keeps an improvement open of which the witness does not surely see half; nor does one that a head ended,
+    which is None. A change that the comparison itself does not show needs no witness."""
     shown = compared.change <= math.log1p(-gates.improvement_pct / 100) and compared.p() < GATES_P
     least = alone.change + alone.half_width(2 * MISS) if alone else math.inf
     if not shown or least <= compared.change / 2:

@@ -33,7 +33,6 @@ RESOLUTION_PCT: Final = 0.4
 """`kernelgate bench` stops once each case has a direction or would have shown a change of this size, and is on one side
 of each gate. MISS is the probability that it stops on the wrong side."""
 MOST_SHOWN = 60
-"""Characters of a value that does not fit."""
 MOST_FAULTS = 5
 MOST_PROCESSES = 32
 """Of one case in a record: no policy may ask for more, and no artifact may hold more."""
@@ -64,8 +63,6 @@ def ordered(section: PolicySection, lower: str, upper: str) -> None:
 
 
 class Gates(PolicySection):
-    """What blocks, what counts as an improvement, and what counts as the same."""
-
     regression_pct: Percent = 3.0
     improvement_pct: Speedup = 10.0
     margin_pct: Percent = 1.0
@@ -88,14 +85,10 @@ class Gates(PolicySection):
 
 
 class Certainty(PolicySection):
-    """How sure the judge must be before it says something."""
-
     alpha: Annotated[float, between(1e-12, 0.5)] = 0.001
 
 
 class Processes(PolicySection):
-    """How many processes and rounds a judgement needs."""
-
     minimum: ProcessCount = 2
     to_block: ProcessCount = 3
     limit: Annotated[int, between(TO_DIRECT, MOST_PROCESSES)] = 7
@@ -108,14 +101,10 @@ class Processes(PolicySection):
 
 
 class TimingRules(PolicySection):
-    """How `kernelgate bench` treats the GPU's clock and power."""
-
     lock_clocks: StrictBool = False
 
 
 class FuzzRules(PolicySection):
-    """How long `kernelgate fuzz` takes."""
-
     gpu_limit_s: Annotated[float, between(1.0, 86_400.0)] = 30.0
 
 
@@ -211,8 +200,8 @@ class GpuPrice(PolicySection):
 
     @property
     def idle_minutes(self) -> float | None:
-        """After so long without a job the machine is better stopped, where nobody knows when the next one comes: idling
-        has then cost as much as a restart, so that the bill is at most twice the lowest that foresight could reach."""
+        """After so long without a job the machine is better stopped: idling has then cost as much as a restart, so that
+        the bill is at most twice the lowest that foresight could reach."""
         return 60 * self.restart / self.hour if self.restart is not None and self.hour else None
 
 
@@ -292,7 +281,6 @@ def numbers(path: Path | None = None, preset: str = DEFAULT_PRESET) -> tuple[Dec
 
 
 def _read(text: str, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The sections, and the presets' sections."""
     try:
         content = tomllib.loads(text.removeprefix("\ufeff"))  # a mark that editors on Windows write
     except ValueError as error:  # also of a number with thousands of digits
@@ -348,8 +336,6 @@ DECIDING = (
 
 
 class DecidingNumber(BaseModel, frozen=True):
-    """A constant, or a key of the policy."""
-
     name: str
     value: Any
     source: str

@@ -41,17 +41,6 @@ FAULTS = {
 }
 
 
-COLLECTION = {
-    "bank_conflicts": ("transpose_tiled",),
-    "coalescing": ("transpose_naive", "matmul_swapped", "gather", "strided_copy", "aos"),
-    "compute": ("matmul_naive", "matmul_tiled", "sfu", "fp64"),
-    "dram": ("transpose_padded", "softmax_rows"),
-    "launch": ("many_registers", "empty"),
-    "small_grid": ("one_block_sum", "one_thread"),
-    "spills": ("local_array",),
-}
-
-
 @cache
 def launches(report: str) -> tuple[ProfiledKernel, ...]:
     return ncu_reader.launches(str(DATA / report))
@@ -69,30 +58,6 @@ def test_names_the_fault(report: str, fault: str) -> None:
     assert analysis.bottleneck.evidence
 
 
-def test_reads_every_kernel_of_a_report_in_order() -> None:
-    analyses = analyzed("collection.ncu-repz")
-    named = {one.kernel.name.split("(")[0]: one.bottleneck.bottleneck.value for one in analyses}
-    assert len(analyses) == 20
-    assert list(named)[:3] == ["transpose_naive", "transpose_tiled", "transpose_padded"]
-    known = {name: fault for fault, names in COLLECTION.items() for name in names}
-    assert {name: named[name] for name in known} == known
-    sure = {one.kernel.name.split("(")[0] for one in analyses if one.bottleneck.strength >= 0.5}
-    assert sure >= {"matmul_naive", "stencil"}, "a unit at 60% of its peak is busy"
-
-
-def test_what_a_person_and_a_program_are_told(ends_with: EndsWith) -> None:
-    (kernel,) = json.loads(ends_with(0, "analyze", DATA / "bank_conflicts.ncu-rep", "--json").out)["kernels"]
-    assert (kernel["kernel"], kernel["bottleneck"]) == ("columns(float *, int)", "bank_conflicts")
-    assert kernel["duration_us"] == pytest.approx(1063, rel=0.01)
-    assert (kernel["metrics"]["registers"], kernel["confidence"]) == (17, 0.98)
-    out = ends_with(0, "analyze", DATA / "bank_conflicts.ncu-rep").out
-    assert out.startswith("columns(float *, int) on NVIDIA H200, 1062.59 µs\n")
-    assert "  bottleneck: shared-memory bank conflicts (clear, 0.98)\n" in out
-    assert "97% of the shared-memory wavefronts are bank conflicts" in out
-    assert "1. swizzle or pad the tile" in out
-    assert "/docs/CUDA_COOKBOOK.md#bank-conflicts" in out
-
-
 def test_against_shows_what_changed(ends_with: EndsWith) -> None:
     words = ("analyze", DATA / "attention_spills.ncu-repz", "--against", DATA / "attention_before.ncu-repz")
     out = ends_with(0, *words).out
@@ -105,14 +70,6 @@ def test_against_shows_what_changed(ends_with: EndsWith) -> None:
     assert f"  +138.7%: {' '.join(made['words'])}\n" in out
     changed = {"before": 242, "after": 128, "change_pct": pytest.approx(-47.1, abs=0.1)}
     assert content["changes"][0]["registers"] == changed
-
-
-@pytest.mark.parametrize("tensor_pct", [0.0, 60.0])
-def test_stalls_stand_between_occupancy_and_registers_whether_or_not_tensor_cores_are_used(tensor_pct: float) -> None:
-    order = analyze.in_order(("stall_barrier",), {"tensor_pct": tensor_pct})
-    at = order.index("stall_barrier")
-    assert order[at - 1 : at + 2] == ("occupancy_pct", "stall_barrier", "registers")
-    assert order.index("tensor_pct") == (1 if tensor_pct else len(order) - 1)
 
 
 def of_collection(name: str, **planted: float) -> analyze.Analysis:

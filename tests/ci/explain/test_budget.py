@@ -98,17 +98,6 @@ def test_instructions_that_wait_less_are_no_gain_of_their_own() -> None:
     assert made.contributions[0].share_pct == pytest.approx(made.change_pct)
 
 
-def test_a_kernel_costs_its_call_no_more_than_its_part_of_it() -> None:
-    """Another kernel takes as long: a tenth more of the one is a twentieth of the call."""
-    events = ("stall_long_scoreboard", "stall_short_scoreboard", "stall_barrier")  # as many waits of each as before
-    after = changed(instructions=12e6, **{key: KERNEL[key] / 1.2 for key in events})
-    before = {**KERNEL, "launches": 2.0, "call_us": 200.0}
-    slower = after["duration_us"] - 100.0
-    made = budget(before, {**after, "launches": 2.0, "call_us": 200.0 + slower}, slower / 2)
-    assert [one.metric for one in made.causes] == ["instructions"]
-    assert made.causes[0].share_pct == pytest.approx(slower / 2)
-
-
 def test_at_the_rate_of_dram_time_goes_with_the_bytes() -> None:
     """Warps wait elsewhere, too; were DRAM not saturated, that would be the cause."""
     waits = {"stall_long_scoreboard": 2.5, "stall_wait": 3.0}
@@ -137,8 +126,7 @@ def test_a_profile_shows_what_is_of_its_direction_and_size(measured_pct: float, 
 def test_what_a_profile_lacks_explains_nothing() -> None:
     bare = {"duration_us": 100.0, "sm_mhz": 1700.0}
     assert sentences(of({**bare, "duration_us": 110.0}, bare)) == (
-        "not known: 10.0% slower under the profiler, and no figure of it says why. "
-        "Nothing can be ruled out: registers, occupancy and spills changed or were not read.",
+        "not known: 10.0% slower under the profiler, and no figure of it says why.",
     )
     assert sentences(budget({}, KERNEL, 10.0)) == ("the profile does not say: it holds no duration of both sides.",)
 

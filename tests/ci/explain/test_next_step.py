@@ -88,12 +88,6 @@ def test_where_a_kernel_is_slow(speedups: Sequence[float], first: str, rest: str
     assert rest in said
 
 
-def test_the_longest_series_is_the_ladder_in_whatever_order_it_was_timed() -> None:
-    others = [SizedCase("attention", {**AXES, "S": 512, "B": batch}, 10.0, 10.0) for batch in (16, 48)]
-    found = longest_ladder([*others, *reversed(cases(1, 1, 1, 1, 1))])
-    assert (found.axis, [rung.size for rung in found.rungs]) == ("S", [32, 64, 128, 256, 512])
-
-
 def test_the_sizes_of_two_cards_are_two_ladders() -> None:
     found = longest_ladder([*cases(1, 1, 1, 1, 1), *cases(2, 2, 2, 2, 2, 2, card="norm")])
     assert (found.card, {rung.speedup for rung in found.rungs}) == ("norm", {2.0})

@@ -102,14 +102,3 @@ def test_text_shows_what_changed() -> None:
     assert static.to_text([]) == "no device code"
     unknown = Build(side="head", kernels=(KernelFacts(target="sm_89", name="k", registers=32),))
     assert "  occupancy: unknown, because the library does not record its launches (see " in static.to_text([unknown])
-
-
-def test_shared_memory_is_compared_where_the_same_is_known_of_both() -> None:
-    def pair(*dynamic: int | None) -> static.Pair:
-        known = KernelFacts(target="sm_89", name="k", static_shared_bytes=16)
-        return static.Pair(*(known.model_copy(update={"dynamic_shared_bytes": one}) for one in dynamic))
-
-    assert static.shared_before(pair(48, 96)) == 64
-    assert static.shared_before(pair(None, None)) == 16
-    assert static.shared_before(pair(None, 48)) is static.shared_before(pair(48, None)) is None
-    assert static.shared_before(static.Pair(None, pair(48, 48).head)) is None
