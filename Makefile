@@ -107,7 +107,7 @@ dashboard: env $(CHARTS) ## write the history's dashboard into build/site/histor
 demo: env ## five pull requests on the CPU kernel, from the push to the comment, in 5 minutes: build/demo/index.html
 	$(VENV)/bin/python -m tests.demo
 
-gallery: env ## write every kind of comment as phone and desk show it into build/gallery, beside the answers that are true
+gallery: env ## write every kind of comment as a phone shows it into build/gallery, beside the answers that are true
 	$(VENV)/bin/python -m tests.gallery.page
 
 browser: ## install Chromium where there is none and apt-get may: make test-all looks at pages with it

@@ -4,7 +4,6 @@ Of slower and faster ones the gallery asks how much, how sure and whether it blo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -97,18 +96,6 @@ def test_a_planted_slow_down_is_seen_in_every_case_whatever_the_power_limit(name
     assert not [case.id for case in verdict.cases if case.disqualifying]
 
 
-def test_a_base_that_is_slower_after_the_head_is_seen() -> None:
-    """As if the head left the GPU hot: every sample right after it takes 3% more time, of either side."""
-    after_head = changed(
-        kept(SUITE), ("paired",), lambda side, at, one: 1.03 if one.previous[side][at] == "head" else 1
-    )
-    verdict = judge(after_head, RULES)
-    assert {case.direction for case in verdict.cases} == {Direction.NONE}
-    for case in verdict.cases:
-        (message,) = [one.message for one in case.disqualifying if one.code == "carry_over"]
-        assert re.match("after the (head, the base|base, the head) is [2-4]", message)
-
-
 def test_a_small_loss_in_every_case_is_certain_without_a_history_and_blocks_together() -> None:
     verdict = alone("timing/all_cases_slower")
     assert {(case.verdict, case.processes) for case in verdict.cases} == {(Outcome.SLOWER, 4)}
@@ -136,14 +123,3 @@ def test_only_what_pair_and_witness_see_is_believed(
 ) -> None:
     verdict = judged(faster(kept(SUITE), roles, factor))
     assert (verdict.verdict, {case.verdict for case in verdict.cases}) == (outcome, {outcome})
-
-
-def test_an_improvement_that_a_noisy_witness_cannot_confirm_is_none() -> None:
-    """Half of its batches were disturbed: its median alone would do."""
-    quiet = faster(kept(SUITE), ("paired", "witness"), 0.8)
-    noisy = changed(quiet, ("witness",), lambda side, at, _: 1.5 if side == "head" and at % 2 else 1.0)
-    verdict = judged(noisy)
-    assert verdict.verdict is Outcome.INCONCLUSIVE
-    for case in verdict.cases:
-        (found,) = [finding for finding in case.findings if finding.code == "witness_unconfirmed"]
-        assert "that confirms no improvement" in found.message

@@ -9,13 +9,6 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code
 
 
-def test_times_share_the_unit_that_suits_the_shortest() -> None:
-    assert formatting.durations(998.1, 1013.0) == ("998.1 µs", "1,013 µs")
-    assert formatting.durations(0.25) == ("250.0 ns",)
-    assert formatting.durations(None, 3e6) == ("—", "3.000 s")
-    assert formatting.durations(None) == ("—",)
-
-
 @pytest.mark.parametrize(
     ("change", "interval", "shown", "size"),
     [

@@ -41,7 +41,7 @@ def accepted(name: str = "x", card: str = "norm", head: str = HEAD, base: str = 
     return Acceptance(CaseKey(card, name), "ada", "exact rounding", head, base)
 
 
-WORSE, WORSE_Y, SAME = case(Status.REGRESSED), case(Status.REGRESSED, "y"), case(Status.UNCHANGED, "y")
+WORSE, SAME = case(Status.REGRESSED), case(Status.UNCHANGED, "y")
 
 
 def test_an_accepted_regression_is_neutral_and_keeps_its_label() -> None:
@@ -113,21 +113,14 @@ def test_an_acceptance_only_ever_takes_a_regression_from_what_blocks(
         for head, base in [data.draw(st.sampled_from([(HEAD, BASE), (OTHER, BASE), (HEAD, OTHER)]))]
     ]
     after = decide(gpus, *words, accepted=taken)
-    ours = {one.case for one in taken if (one.head_sha, one.base_sha) == (HEAD, BASE)}
-
     assert after.conclusion == before.conclusion or (before.conclusion, before.label) == ("failure", Label.REGRESSED)
     assert (after.conclusion == "success") == (before.conclusion == "success")
     assert (after.label, after.open) == (before.label, before.open)
-    assert {one.case for one in after.accepted} <= ours
     others = [one for one in before.blockers if one.code is not gate.BlockCode.SLOWER]
     assert [one for one in after.blockers if one.code is not gate.BlockCode.SLOWER] == others
-    if not ours:
-        assert after == before
-    if after.settled:
-        assert not after.blockers
-        assert not refused
-        assert all(gpu.judged and not gpu.fault and not gpu.missing for gpu in gpus)
-
-    said = build(parts, after, Policy())
-    assert any("Accepted by" in render.plain_line(line) for line in said.remarks) == bool(after.accepted)
-    assert ("Slower, and accepted" in render.plain_line(said.headline)) <= (bool(after.accepted) and not after.blocks)
+    ours = {one.case for one in taken if (one.head_sha, one.base_sha) == (HEAD, BASE)}
+    assert {one.case for one in after.accepted} <= ours
+    assert ours or after == before
+    assert not after.settled or not (after.blockers or refused or any(gpu.fault or gpu.missing for gpu in gpus))
+    remarks = build(parts, after, Policy()).remarks
+    assert any("Accepted by" in render.plain_line(line) for line in remarks) == bool(after.accepted)

@@ -8,8 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from benchmarks.verdict import power
 from benchmarks.verdict.power import Gpu
@@ -18,10 +16,8 @@ from kernelgate.ci.judge import dependence
 from kernelgate.ci.judge.dependence import Dependence
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
-from tests.runs import changed
 
 STEADY = Gpu(wander=0.0)
-SEEDS = st.integers(0, 2**32 - 1)
 
 
 def drawn(seed: int, gpu: Gpu, processes: int = 3) -> Sequence[TimedProcess]:
@@ -31,47 +27,6 @@ def drawn(seed: int, gpu: Gpu, processes: int = 3) -> Sequence[TimedProcess]:
 
 def said(found: Dependence) -> list[str]:
     return [finding.message for moved in found.moved for finding in moved.findings]
-
-
-def swapped(process: TimedProcess) -> TimedProcess:
-    """As if the base were the head."""
-    other = {"base": "head", "head": "base", "reference": "reference", None: None}
-    timing = process.timing
-    named = ("samples_us", "sm_mhz")
-    fields = {name: {other[side]: values for side, values in getattr(timing, name).items()} for name in named}
-    before = {other[side]: tuple(other[was] for was in values) for side, values in timing.previous.items()}
-    return changed(process, **fields, previous=before)
-
-
-@settings(max_examples=15, deadline=None)
-@given(SEEDS, st.sampled_from([0.0, 0.01, 0.05]))
-def test_swapping_the_sides_only_changes_the_sign(seed: int, carry_over: float) -> None:
-    (process,) = drawn(seed, replace(STEADY, carry_over=carry_over), 1)
-    one, other = dependence.carry_over(process), dependence.carry_over(swapped(process))
-    assert other.base.change == pytest.approx(-one.head.change, abs=1e-9)
-    assert other.head.change == pytest.approx(-one.base.change, abs=1e-9)
-    assert other.moved == pytest.approx(-one.moved, abs=1e-9)
-    assert other.both.error == pytest.approx(one.both.error)
-
-
-def test_where_nothing_is_known_of_single_samples_nothing_is_said() -> None:
-    processes = drawn(1, replace(STEADY, carry_over=0.1, clocks=False))
-    assert [dependence.carry_over(process) for process in processes] == [None] * 3
-    assert said(dependence.judged(processes, 2)) == []
-    (process,) = drawn(1, replace(STEADY, carry_over=0.1), 1)
-    rounds = len(process.samples_us["base"])
-    fixed = changed(process, previous={"base": ("head",) * rounds, "head": ("base",) * rounds})
-    assert dependence.carry_over(fixed) is None, "the order never changes"
-
-
-def test_eight_rounds_of_each_order_are_enough_and_seven_are_not() -> None:
-    (process,) = drawn(1, replace(STEADY, carry_over=0.02), 1)
-    orders = [("base", "base"), ("head", "base"), ("head", "head")]
-    for fewest, known in ((8, True), (7, False)):
-        before = [order for order, count in zip(orders, (fewest, 40, 40), strict=True) for _ in range(count)]
-        times = {side: values[: len(before)] for side, values in process.samples_us.items() if side != "reference"}
-        previous = {side: tuple(order[at] for order in before) for at, side in enumerate(("base", "head"))}
-        assert (dependence.carry_over(changed(process, samples_us=times, previous=previous)) is not None) is known
 
 
 def test_the_process_in_which_it_shows_is_left_out_and_the_sentence_says_what_it_is() -> None:

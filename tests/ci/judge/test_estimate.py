@@ -11,7 +11,7 @@ import pytest
 
 from kernelgate.bench.record import Device, Role, Telemetry, TimedProcess
 from kernelgate.ci.document.formatting import as_percent
-from kernelgate.ci.judge import dependence, estimate, prior
+from kernelgate.ci.judge import dependence, estimate
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
@@ -40,11 +40,6 @@ def policy(**sections: dict[str, Any]) -> Policy:
 
 def paired(processes: Sequence[TimedProcess], rules: Policy = POLICY) -> Evidence:
     return estimate.of_paired(case("x", processes), Device(name="NVIDIA L4"), rules)
-
-
-def against(processes: Sequence[TimedProcess], stored: Sequence[TimedProcess], rules: Policy = POLICY) -> Evidence:
-    sides = case("x", processes), case("x", stored)
-    return estimate.of_baseline(*sides, Device(name="NVIDIA L4"), rules, prior.drift(()))
 
 
 def changed(changes: Sequence[float], rules: Policy = POLICY, **limits: float) -> Evidence:
@@ -160,24 +155,3 @@ def test_a_lone_process_beyond_a_gate_counts(bound: float, above: bool) -> None:
     lone, others = (bound + 0.5, bound + 0.1) if above else (bound - 0.5, bound - 0.1)
     within = changed((*[others] * 3, lone))
     assert within.groups[0].left_out == (3 if abs(lone) > abs(others) else None)
-
-
-def heads(*factors: float) -> list[TimedProcess]:
-    return [process({"head": 100 * factor * noise(seed)}) for seed, factor in enumerate(factors)]
-
-
-def test_a_baseline_of_one_process_is_enough_and_of_none_is_not_and_of_the_head_it_takes_two() -> None:
-    evidence = against(heads(1.05, 1.05), heads(1.0))
-    assert evidence.against_baseline
-    assert not paired([timed(0), timed(1)]).against_baseline
-    assert evidence.pooled().change == pytest.approx(math.log(1.05), abs=1e-3)
-    assert evidence.bias == pytest.approx(0.0, abs=1e-9)
-    assert evidence.drift.error == prior.drift(()).error
-    assert [group.prior for group in evidence.groups] == pytest.approx([math.log1p(0.0015)] * 2)
-    assert [group.prior_df for group in evidence.groups] == [10, 10]
-    for head, base, said in (
-        (heads(1.05, 1.05), [], "0 processes in the baseline with at least 20 rounds; it takes 1"),
-        (heads(1.0), heads(1.0, 1.0), "1 process of the head with at least 20 rounds; it takes 2"),
-    ):
-        none = against(head, base)
-        assert (none.groups, none.disqualified.message) == ((), said)

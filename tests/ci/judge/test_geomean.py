@@ -12,7 +12,7 @@ import pytest
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.ci.judge import inference, prior
 from kernelgate.ci.judge.cards import HEAD_ALONE
-from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, Status, overall
+from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, Status
 from kernelgate.ci.judge.estimate import Evidence, Group
 from kernelgate.ci.judge.inference import claims, joint
 from kernelgate.ci.judge.prior import KnownSpread
@@ -21,7 +21,6 @@ from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy.policy import TO_DIRECT, Policy
 from tests.ci.records import case, noise, remembered
-from tests.ci.report_examples import NINE, below_gate, mean, same, slower
 from tests.runs import run_record
 
 POLICY = Policy()
@@ -109,21 +108,6 @@ def test_a_mean_of_most_cases_blocks_and_says_of_how_many_it_is(without: int, st
     assert f"over {27 - without} of 27 cases [" in found.sentence
     (alone,) = verdicts(spoilt(changed(*(1.2,) * 9), 4, HEAD_ALONE))
     assert (alone.cases, alone.of) == (5, 5), "a head alone was not compared"
-
-
-@pytest.mark.parametrize(
-    ("cases", "status", "outcome"),
-    [
-        ([below_gate(NINE[0], 1.2)], Status.REGRESSED, Outcome.REGRESSED),
-        ([below_gate(NINE[0], 1.2)], Status.LIKELY_SLOWER, Outcome.LIKELY_SLOWER),
-        ([below_gate(NINE[0], -4.0)], Status.IMPROVED, Outcome.IMPROVED),
-        ([below_gate(NINE[0], -9.0), below_gate(NINE[1], 1.2)], Status.IMPROVED, Outcome.SLOWER),
-        ([same(NINE[0], 0.0)], Status.UNDECIDED, Outcome.EQUIVALENT),
-        ([slower(NINE[0], 5.0)], Status.IMPROVED, Outcome.REGRESSED),
-    ],
-)
-def test_a_mean_acts_by_its_gates_alone_and_hides_no_case(cases: list, status: Status, outcome: Outcome) -> None:  # type: ignore[type-arg]
-    assert overall(cases, [mean(status, 1.2, 9)]) is outcome
 
 
 def measured(*changes: float, processes: int = 4, seed: int = 1) -> RunRecord:

@@ -7,8 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.verdict import records
-from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import validity
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
@@ -28,15 +26,6 @@ def jumps(far_pct: float, high: int = 30, middle: int = 0, rounds: int = 100) ->
 def alone(*processes: Array, **limits: float) -> list[Finding]:
     with constants(validity, **limits):
         return validity.modes_of_side("head", processes)
-
-
-def test_modes_exactly_as_far_apart_as_the_policy_says_are_one() -> None:
-    samples = jumps(3.0)
-    with constants(validity, mode_distance_pct=1.0):
-        found = validity.two_modes([np.log(samples)])
-    exact = as_percent(found.high - found.low)
-    limits = [exact, np.nextafter(exact, 0) * (1 - 1e-12)]
-    assert [bool(alone(samples, mode_distance_pct=limit)) for limit in limits] == [False, True]
 
 
 @pytest.mark.parametrize(("high", "named"), [(14, False), (15, True)])
@@ -75,15 +64,3 @@ def test_modes_of_one_side_alone_are_named_with_what_they_make(swapped: bool) ->
     assert said.message.startswith(f"the {who} jumps between 100 and 110 µs, and {often}: up to")
     assert said.message.endswith("% of change")
     assert [finding.disqualifies for finding in found.against(0.0, Policy().gates)] == [True]
-
-
-def test_a_head_that_is_slow_more_often_is_named() -> None:
-    """Two modes, 10% apart: the base is in the slow one in a fifth of its rounds, the head in twice as many."""
-    rng = np.random.default_rng(records.SEED)
-
-    def drawn(share: float) -> list[Array]:
-        return [100 * np.exp(rng.normal(0, 0.004, 100) + math.log(1.1) * (rng.random(100) < share)) for _ in range(5)]
-
-    found = records.counted(records.record({"base": drawn(0.2), "head": drawn(0.4)}) for _ in range(10))
-    assert (found.slower, found.faster, found.equivalent) == (0, 0, 0)
-    assert found.refused >= 9

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, Environment, Run, RunRecord, timed_cases
@@ -146,20 +145,6 @@ def test_a_release_that_cannot_be_read_or_is_of_another_gpu_says_nothing(tmp_pat
     other = stored(1, {"one": -0.5}).model_copy(update={"environments": (runs.on("NVIDIA H200"),)})
     record.write(other, tmp_path / "best_l4.json")
     assert lines(step(9), tmp_path / "baseline_l4.json") == []
-
-
-@pytest.mark.parametrize(
-    ("driver", "made", "why"),
-    [("580.1", "2026-10-30", ()), ("600.1", "2026-10-31", ("of another driver", "91 days old, more than 90"))],
-)
-def test_a_baseline_of_another_driver_or_an_old_one_is_stale(driver: str, made: str, why: tuple[str, ...]) -> None:
-    held = stored(1, {"one": 0})
-    now = night(2, {"one": 0}, driver)
-    now = now.model_copy(update={"run": now.run.model_copy(update={"created_at": made})})
-    against = baselines.against(now, held, "l4.json", POLICY, NO_HISTORY)
-    assert baselines.stale(now, against) == why
-    section = baselines.section(now, against)
-    assert section.title.startswith("Stored baseline (stale): ") == bool(why)
 
 
 def test_a_baseline_that_names_no_card_gives_its_case_up_to_the_one_that_does() -> None:

@@ -11,7 +11,6 @@ from kernelgate.ci.document import render
 from kernelgate.ci.judge import gate, reference
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.gate import BlockCode
-from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.policy.policy import Action, Gates, Policy
 from kernelgate.ci.report.build import of_verdict
 from tests.ci.judge.told import plain
@@ -43,13 +42,6 @@ def test_a_case_counts_below_half_of_the_reference(ratio: float, found: bool) ->
     assert bool(reference.far_below(slow(ratio), Gates())) is found
 
 
-@pytest.mark.parametrize(("code", "known"), [("head_alone", True), ("throttled", False)])
-def test_a_head_without_a_base_has_a_reference_too(code: str, known: bool) -> None:
-    found = Finding(code, "whatever was found", True)
-    cases = tuple(replace(case, findings=(found,)) for case in slow(0.31).cases)
-    assert bool(reference.far_below(replace(MADE.verdict, cases=cases), Gates())) is known
-
-
 def taking(*processes: dict[str, int]) -> RunRecord:
     """The first case takes this much in each process; of the others nothing is known."""
     known = [*processes, *[processes[-1]] * (len(MADE.record.processes) - len(processes))]
@@ -63,16 +55,6 @@ def taking(*processes: dict[str, int]) -> RunRecord:
 
 def sides(base: int, head: int, reference: int) -> dict[str, int]:
     return {"base": base, "head": head, "reference": reference}
-
-
-def test_the_fold_has_every_side_and_says_what_was_not_measured() -> None:
-    text, decision = comment(taking(sides(16 * MIB, 16 * MIB, 32 * MIB)))
-    assert "| S=448 B=8 H=8 fp16 | 16.0 MiB | 16.0 MiB | 32.0 MiB | 0.500× |" in text
-    assert text.count("| not measured | not measured | not measured | — |") == len(MADE.verdict.cases) - 1
-    assert "By `gates.above_memory_max` more than 2× of PyTorch blocks nothing." in text
-    assert "more memory" not in text
-    assert not decision.blocks
-    assert "Peak memory" not in comment()[0]
 
 
 @pytest.mark.parametrize(

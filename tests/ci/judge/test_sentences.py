@@ -7,7 +7,6 @@ import math
 import re
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +14,7 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.formatting import LARGEST_LOG, as_percent
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import Direction, Status, worst_first
-from kernelgate.ci.policy.policy import Gates, Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.report_examples import NINE, below_gate, faster, mean, noisy, same, slower, verdict_of
 
 ONE = NINE[0]
@@ -34,20 +33,6 @@ def test_the_worst_case_comes_first_whatever_the_order_was() -> None:
     ]
     assert worst_first(reversed(ordered)) == ordered
     assert worst_first([*ordered[5:], *ordered[:5]]) == ordered
-
-
-@pytest.mark.parametrize(
-    ("change", "direction", "words"),
-    [
-        (3.0, Direction.SLOWER, "below the 3% that blocks"),
-        (3.0001, Direction.SLOWER, "not confirmed as more than the 3% that blocks"),
-        (-9.9999, Direction.FASTER, "below the 10% that counts as an improvement"),
-        (-10.0, Direction.FASTER, "not confirmed as more than the 10% that counts as an improvement"),
-    ],
-)
-def test_a_change_at_its_gate(change: float, direction: Direction, words: str) -> None:
-    at_gate = replace(below_gate(ONE, change), direction=direction)
-    assert sentences.short_of_gate(at_gate, Gates()) == words
 
 
 def test_noise_is_as_blind_as_its_worst_case() -> None:

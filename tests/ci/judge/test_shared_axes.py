@@ -48,7 +48,3 @@ def test_that_what_has_no_elements_passes_shows_nothing() -> None:
 )
 def test_words_booleans_and_layouts(told: Axes, other: Axes, words: str) -> None:
     assert shared([{"N": n, **told} for n in (3, 8)], [{"N": n, **other} for n in (3, 8)]) == words
-
-
-def test_an_axis_that_is_no_word_is_not_told() -> None:
-    assert shared([{"a|b": 1}, {"a|b": 3}], [{"a|b": 2}]) is None

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats as textbook
 
-from benchmarks.verdict.noise import autoregressive
 from kernelgate.ci.judge import location, stats
-from kernelgate.ci.judge.location import inflations
 from tests.ci.records import DATA, traces
 
 Array = NDArray[np.float64]
@@ -54,15 +52,6 @@ def test_processes_without_a_prior_are_a_t_test() -> None:
     assert pooled.change - pooled.half_width(0.05) == pytest.approx(interval.low)
 
 
-def test_a_bias_is_taken_off_before_anything_is_claimed() -> None:
-    plain = stats.Pooled(change=0.5, error=0.1, df=20)
-    biased = stats.Pooled(change=0.5, error=0.1, df=20, bias=0.4)
-    assert stats.Pooled(change=0.3, error=0.1, df=20, bias=0.4).p() == 1.0
-    assert biased.p() == pytest.approx(stats.Pooled(change=0.1, error=0.1, df=20).p())
-    assert biased.half_width(0.05) == pytest.approx(plain.half_width(0.05) + 0.4)
-    assert biased.detectable(0.05, 0.9) == pytest.approx(plain.detectable(0.05, 0.9) + 0.4)
-
-
 @pytest.mark.parametrize("shape", [0.0, 0.5])
 def test_the_levels_of_all_looks_add_up_to_alpha(shape: float) -> None:
     spent = [stats.look_alpha(0.001, processes, 2, 5, shape) for processes in range(2, 6)]
@@ -85,12 +74,3 @@ def test_the_clocks_step_is_found_under_jitter_modes_and_outliers() -> None:
     assert location.clock_step(np.array([148.0] * 95 + [149.0, 2000.0])) == 1.0
     assert location.clock_step(rng.normal(70, 3, 300)) < 0.05
     assert location.clock_step(np.full(50, 7.0)) == 0.0
-
-
-@pytest.mark.parametrize("correlation", [0.3, 0.9])
-def test_the_inflation_is_what_theory_says(correlation: float) -> None:
-    """(1 + ρ) / (1 - ρ), less what 100 rounds do not show."""
-    rng, noise, lags = np.random.default_rng(4), autoregressive(correlation), np.arange(1, 100)
-    found = [inflations([noise(rng, 100) for _ in range(5)])[0][0] for _ in range(30)]
-    true = 1 + 2 * float(((1 - lags / 100) * correlation**lags).sum())
-    assert np.exp(np.mean(np.log(found))) == pytest.approx(true, rel=0.25)

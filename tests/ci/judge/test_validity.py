@@ -92,14 +92,6 @@ def test_clocks_too_far_apart_are_not_one_clock(clock: float, changed: bool, int
         assert ("were not timed in the same rounds" in found.message) == (not interleaved)
 
 
-@pytest.mark.parametrize(("temperature", "hot"), [(80.0, False), (80.1, True)])
-def test_a_hot_gpu_is_named(temperature: float, hot: bool) -> None:
-    readings = [reading(temperature_c=temperature), reading(temperature_c=20.0), reading()]
-    found = one(validity.of_telemetry(readings, interleaved=True), "hot")
-    assert (found is not None) == hot
-    assert not (found and found.disqualifies)
-
-
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize(("clock", "apart"), [(1020.0, []), (1020.1, [True])])
 def test_the_median_clocks_of_baseline_and_head_must_agree(clock: float, apart: list[bool], swapped: bool) -> None:
@@ -213,27 +205,6 @@ def test_a_time_below_what_the_device_allows_is_not_believed(work: Work, floor_u
     assert f"the {limit} of the L4 allows no less than {floor_us:g} µs" in said
     assert floor(floor_us, work, floor_tolerance=0.0) == [], "exactly as fast as can be"
     assert floor(0.99 * floor_us, work, floor_tolerance=0.0)
-
-
-@pytest.mark.parametrize(("dtype", "floor_us"), [("bf16", 100.0), ("fp32", 100.0), ("fp8_e4m3", 50.0), ("odd", 100.0)])
-def test_the_floor_is_that_of_the_dtype(dtype: str, floor_us: float) -> None:
-    assert len(floor(0.949 * floor_us, ARITHMETIC, dtype=dtype)) == 1
-    assert floor(0.951 * floor_us, ARITHMETIC, dtype=dtype) == []
-
-
-def test_the_higher_floor_counts_and_each_side_is_held_to_it() -> None:
-    case = Case(id="one", work=Work(flops=1.21e10, bytes=6e7))
-    sides = {"base": [np.array([150.0])], "head": [np.array([250.0])]}
-    found = validity.implausible(sides, (), case, L4)
-    assert [finding.message.split(" takes")[0] for finding in found] == ["the base"]
-
-
-@pytest.mark.parametrize(("head", "found"), [(1.0, []), (0.99, ["beyond_reference"])])
-def test_a_head_a_hundred_times_as_fast_as_base_and_reference_is_not_believed(head: float, found: list[str]) -> None:
-    sides = {"base": [np.array([100.0])], "head": [np.array([head])]}
-    for reference, named in ((100.0, found), (99.0, [])):
-        said = validity.implausible(sides, [np.array([reference])], Case(id="one"), Device())
-        assert codes(said) == named
 
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.record import (
-    Build,
-    Card,
     Check,
     CheckFinding,
     Expected,
@@ -26,7 +24,7 @@ from kernelgate.ci.judge.stats import Pooled
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy.policy import Policy
 from tests import runs
-from tests.ci.judge.told import missing, only
+from tests.ci.judge.told import only
 from tests.ci.records import case, heads, noise
 from tests.runs import process, run_record
 
@@ -128,30 +126,10 @@ def test_no_gain_is_believed_of_a_process_that_could_reach_what_is_right(change:
     assert only(record).status is (Status.REGRESSED if change > 0 else Status.IMPROVED)
 
 
-def lacking(record: RunRecord, **changes: Any) -> list[str]:
-    asked = Expected(cases=record.cases, cards=(Card(name="norm"),), checks=("witness",), processes=2)
-    said = missing(record.model_copy(update={"expected": asked, **changes}))
-    # These records hold no comparison of outputs, which is no witness's business.
-    return [line for line in said if not line.startswith("the outputs of ")]
-
-
 def of_norm(*witnesses: TimedProcess, alone_: bool = False, change: float = 0.0) -> RunRecord:
     base, head = noise(np.random.default_rng(11), change, processes=4)
     timed = timed_cases(heads(head))[0] if alone_ else case(base, head)
     return run_record((runs.case("m64", [*timed.processes, *witnesses], card="norm"),))
-
-
-def test_a_compared_case_needs_its_witness_where_the_plan_asks_for_one() -> None:
-    assert lacking(of_norm(alone(0.0))) == []
-    said = "m64 was not timed by the witness"
-    assert lacking(of_norm()) == lacking(of_norm(process({"head": [1.0] * 9}, "witness"))) == [said]
-    for card, why in (("norm", ": no GPU time left"), (None, ": no GPU time left"), ("gemm", "")):
-        note = Note(code="no_witness", card=card, text="No GPU time left.")
-        assert lacking(of_norm(), notes=(note,)) == [f"{said}{why}"], "a note gives the reason and excuses nothing"
-    assert lacking(of_norm(alone_=True)) == [], "a head alone has nothing to be compared with"
-    known = {"card": "norm", "key": "k1", "call_hash": "c1"}
-    same = tuple(Build.model_validate({"side": side, **known}) for side in ("base", "head"))
-    assert lacking(of_norm(), builds=same) == [], "one library needs no witness"
 
 
 def test_a_gain_whose_witness_the_head_has_ended_is_none() -> None:
