@@ -1,10 +1,10 @@
-"""What to do next: from a speed-up and the time of a call (`kernelgate decide`), its launch, and a ladder of sizes."""
+"""What to do next: from a speed-up and the time of a call (`kernelgate decide`), and from its launch."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -155,68 +155,3 @@ def _of_speedup(speedup: float, stop_below: float) -> NextStep:
 
 _PROFILE = "kernelgate profile --base main"
 _BENCH = "kernelgate bench --base main"
-
-
-# ---- A ladder of sizes. Slow already at the smallest: the launch; slow further up: bandwidth or occupancy ------------
-
-LEAST_RUNGS = 5
-"""Fewer show no tendency, and are no ladder: a suite has a few sizes anyway."""
-
-
-@dataclass(frozen=True)
-class SizedCase:
-    """A case that was timed beside its reference: typical times in microseconds."""
-
-    card: str
-    axes: Mapping[str, object]
-    head_us: float
-    reference_us: float
-    base_us: float | None = None
-    size: int = 0
-    """In a ladder, the one number in which its cases differ."""
-
-    @property
-    def speedup(self) -> float:
-        return self.reference_us / self.head_us
-
-
-@dataclass(frozen=True)
-class Ladder:
-    card: str
-    axis: str
-    rungs: tuple[SizedCase, ...]
-
-
-def longest_ladder(cases: Sequence[SizedCase]) -> Ladder | None:
-    """The longest series of cases of one card that differ in one whole number alone, of at least LEAST_RUNGS."""
-    groups: dict[tuple[str, str, frozenset[tuple[str, object]]], dict[int, SizedCase]] = {}
-    for axis in dict.fromkeys(name for case in cases for name in case.axes):
-        for case in cases:
-            if (size := _size(case.axes.get(axis))) is not None:
-                rest = frozenset((name, value) for name, value in case.axes.items() if name != axis)
-                groups.setdefault((case.card, axis, rest), {})[size] = replace(case, size=size)
-    (card, axis, _), rungs = max(groups.items(), key=lambda one: len(one[1]), default=(("", "", None), {}))
-    return Ladder(card, axis, tuple(rungs[size] for size in sorted(rungs))) if len(rungs) >= LEAST_RUNGS else None
-
-
-def ladder_sentence(found: Ladder) -> str:
-    """Where on the ladder it is slow, which a size below PROFILE_BELOW counts as."""
-    first, *larger = found.rungs
-    slow = [rung for rung in larger if rung.speedup < PROFILE_BELOW]
-    at_first = f"at {found.axis}={first.size} {first.speedup:.2g}× as fast as the reference"
-    if first.speedup < PROFILE_BELOW:
-        rest = f"and slow at {len(slow)} of {len(larger)} larger sizes" if slow else "and fast further up"
-        what = "look at the launch and at what every call does, before tiles and bandwidth"
-        return f"slow where there is hardly any work: {at_first}, {rest}; {what}"
-    least = min(found.rungs, key=lambda rung: rung.speedup)
-    if slow:
-        said = f"fast at the smallest size, {at_first}, and slow further up, {least.speedup:.2g}× at {least.size}"
-        return f"{said}; look at what grows with the size: bandwidth, occupancy"
-    return f"fast at all {len(found.rungs)} sizes, at least {least.speedup:.2g}× at {found.axis}={least.size}"
-
-
-def _size(value: object) -> int | None:
-    """A record holds every number as a float."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < 1:
-        return None
-    return int(value)

@@ -198,7 +198,6 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section | None, ...]:
         why.static_section(record, policy.static),
         machine.commands(record, cases),
         *accuracy.sections(record),
-        *speed.ladder_sections(gpu),
         *correctness.failures(record),
         correctness.fuzzing(record),
         baselines.section(record, gpu.baseline, gpu.yardsticks) if gpu.baseline else None,

@@ -235,7 +235,9 @@ def _failed(failure: Failure, where: Line) -> Words:
             return Words(Mark.WRONG, ("Wrong result", *where))
         case Fault.DISPUTED:
             return Words(Mark.UNKNOWN, ("Not verified", *where, ": ", message))
-    return Words(Mark.RUNNER, ("Not judged, not your fault", *where, ": ", message))
+        case Fault.RUNNER:
+            return Words(Mark.RUNNER, ("Not judged, not your fault", *where, ": ", message))
+    return Words(Mark.RUNNER, ("Not judged, not your fault", *where, ": kernelgate itself failed"))
 
 
 # A judged record's verdict --------------------------------------------------------------------------------------------

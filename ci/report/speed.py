@@ -1,4 +1,4 @@
-"""How fast each case is and how sure its change, folded: statistics, percentiles, launch overhead, a ladder of sizes.
+"""How fast each case is and how sure its change, folded: statistics, percentiles, launch overhead.
 How much of a call is its launch also stands above the fold, where it is why a case changed."""
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from kernelgate.bench.record import Card, Run, RunRecord, Side, TimedCase, rates
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Block, Bullets, Code, Line, Paragraph, Piece, Section, Strong, Table, table
 from kernelgate.ci.explain import next_step
-from kernelgate.ci.explain.next_step import LaunchShare, SizedCase
+from kernelgate.ci.explain.next_step import LaunchShare
 from kernelgate.ci.judge import reference, sentences
 from kernelgate.ci.judge.case import MeanVerdict, Status
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report.correctness import titles
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from kernelgate.ci.report.links import docs
 
@@ -138,28 +137,3 @@ def why_by_launch(record: RunRecord, cases: Sequence[JudgedCase], policy: Policy
     where: Line = (" on ", Code(label)) if label else ()
     guide = docs("the cookbook on launch overhead", "CUDA_COOKBOOK.md#launch-overhead")
     return ((Strong("Why"), f", {MEASURED} in ", news.name, *where, f": the launch took {moved}; see ", guide),)
-
-
-# A ladder of sizes, such as one of `--suite ladder` -------------------------------------------------------------------
-
-
-def ladder_sections(gpu: GpuReport) -> tuple[Section, ...]:
-    """Of a record whose cases are a ladder, such as one of `--suite ladder`: what it shows, and each size beside its
-    reference; no case whose times prove nothing."""
-    axes = {case.key: case.axes for case in gpu.record.cases}
-    cases = [one.case for one in gpu.cases if reference.times(one.case) is not None]
-    sized = (
-        SizedCase(case.card, axes.get(case.key, {}), case.head_us, case.reference_us, case.base_us)
-        for case in cases
-        if case.head_us and case.reference_us
-    )
-    if (found := next_step.longest_ladder(list(sized))) is None:
-        return ()
-    cards = titles(gpu.record)
-    beside = formatting.reference(card for card in gpu.record.cards if card.name == found.card)
-    said = next_step.ladder_sentence(found)
-    heads = (f"#{found.axis}", "#base", "#head", f"#× {beside}")
-    times = ((one, formatting.durations(one.base_us, one.head_us)) for one in found.rungs)
-    rows = ((str(one.size), *both, f"{one.speedup:.2f}") for one, both in times)
-    title = f"Sizes of {cards[found.card]}" if found.card in cards else "Sizes"
-    return (Section(title, (Paragraph((f"{said[0].upper()}{said[1:]}.",)), table(heads, rows)), worth=60),)

@@ -1,14 +1,13 @@
-"""What to do next, by a speed-up, by the launch's share of a call, and by a ladder of sizes."""
+"""What to do next, by a speed-up and by the launch's share of a call."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from kernelgate.ci.explain import next_step
-from kernelgate.ci.explain.next_step import LaunchShare, Priority, SizedCase, decide, ladder_sentence, longest_ladder
+from kernelgate.ci.explain.next_step import LaunchShare, Priority, decide
 from tests.called import EndsWith
 
 STOP_BELOW = 0.5
@@ -62,34 +61,3 @@ def test_a_launch_of_10_us_before_a_kernel_of_5_leaves_a_third_to_the_kernel() -
 def test_a_measured_kernel_decides_instead_of_the_rule_of_thumb() -> None:
     assert decide(1.2, 0.008, STOP_BELOW, kernel_ms=0.0079).priority is Priority.MEDIUM
     assert decide(0.3, 0.321, STOP_BELOW, kernel_ms=0.318).priority is Priority.CRITICAL
-
-
-AXES = {"B": 32, "H": 8, "dtype": "fp16", "causal": False}
-
-
-def cases(*speedups: float, start: int = 32, card: str = "attention") -> list[SizedCase]:
-    return [SizedCase(card, {**AXES, "S": start << at}, 10.0, 10.0 * up) for at, up in enumerate(speedups)]
-
-
-@pytest.mark.parametrize(
-    ("speedups", "first", "rest"),
-    [
-        ((0.5, 0.8, 0.9, 0.9, 0.9), "slow where", "at S=32 0.5× as fast as the reference, and slow at 4 of 4 larger"),
-        ((0.5, 1.2, 1.5, 1.5, 1.5), "slow where", "and fast further up; look at the launch"),
-        ((1.2, 1.0, 0.7, 0.9, 1.1), "fast at the smallest", "0.7× at 128; look at what grows with the size"),
-        ((1.2, 1.0, 1.7, 2.0, 2.0), "fast at all 5 sizes", "at least 1× at S=64"),
-    ],
-)
-def test_where_a_kernel_is_slow(speedups: Sequence[float], first: str, rest: str) -> None:
-    found = longest_ladder(cases(*speedups))
-    assert found is not None
-    said = ladder_sentence(found)
-    assert said.startswith(first)
-    assert rest in said
-
-
-def test_the_sizes_of_two_cards_are_two_ladders() -> None:
-    found = longest_ladder([*cases(1, 1, 1, 1, 1), *cases(2, 2, 2, 2, 2, 2, card="norm")])
-    assert (found.card, {rung.speedup for rung in found.rungs}) == ("norm", {2.0})
-    assert longest_ladder([*cases(1, 1, 1, 1), *cases(1, 1, 1, 1, start=256, card="norm")]) is None
-    assert longest_ladder([SizedCase("", {"causal": on}, 1.0, 1.0) for on in (False, True)]) is None

@@ -14,9 +14,8 @@ from kernelgate.ci.judge import inference, prior
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, Status
 from kernelgate.ci.judge.estimate import Evidence, Group
-from kernelgate.ci.judge.inference import claims, joint
+from kernelgate.ci.judge.inference import claims
 from kernelgate.ci.judge.prior import KnownSpread
-from kernelgate.ci.judge.stats import Pooled
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy.policy import TO_DIRECT, Policy
@@ -37,32 +36,8 @@ def evidence(values: Sequence[float], id_: str = "x", noise_: float = PRIOR, car
     return Evidence(CaseKey(card, id_), (), (), (), True, (group,), 0.0, (), names)
 
 
-def pooled(cases: Sequence[Evidence]) -> Pooled:
-    return joint([(one, claim.pooled) for one, claim in zip(cases, claims(cases, POLICY), strict=True) if claim])
-
-
 def verdicts(cases: Sequence[Evidence], policy: Policy = POLICY) -> tuple[MeanVerdict, ...]:
     return inference.mean_verdicts(cases, claims(cases, policy), policy)
-
-
-def drawn(rng: np.random.Generator, counts: Sequence[int], correlation: float, change: float = 0.0) -> list[Evidence]:
-    """Cases whose processes scatter as the prior says, and share a part of it."""
-    shared = math.sqrt(correlation) * rng.normal(size=max(counts))
-    own = math.sqrt(1 - correlation)
-    return [
-        evidence(change + PRIOR * (shared[:n] + own * rng.normal(size=n) + rng.normal(size=n)), str(number))
-        for number, n in enumerate(counts)
-    ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("correlation", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize("counts", [(2, 5), (3,) * 9, (2,) * 27], ids=str)
-def test_the_interval_holds_the_truth_whatever_cases_share(counts: tuple[int, ...], correlation: float) -> None:
-    rng = np.random.default_rng([len(counts), sum(counts), int(10 * correlation)])
-    found = [pooled(drawn(rng, counts, correlation, 0.01)) for _ in range(80)]
-    held = np.mean([abs(one.change - 0.01) <= one.half_width(0.05) for one in found])
-    assert held >= 0.88, "95%, less three standard errors"
 
 
 def changed(*percents: float, processes: int = 4, card: str = "") -> list[Evidence]:

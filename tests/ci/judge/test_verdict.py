@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,7 +14,7 @@ from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy.policy import Policy
 from tests import runs
 from tests.ci.judge.told import only
-from tests.ci.records import Samples, case, draw, factors, heads, noise, paired_record
+from tests.ci.records import Samples, case, draw, heads, noise, paired_record
 from tests.runs import run_record
 
 POLICY = Policy()
@@ -30,34 +28,6 @@ def judged(base: Samples, head: Samples) -> CaseVerdict:
 
 def codes(verdict: CaseVerdict) -> set[str]:
     return {finding.code for finding in verdict.findings}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SETS)
-def test_identical_code_is_called_equivalent_and_nothing_else(name: str) -> None:
-    rng = np.random.default_rng(1)
-    found = [judged(*draw(rng, f"{name}_inter", 1)) for _ in range(60)]
-    assert Counter((one.verdict, one.direction) for one in found) == {(Outcome.EQUIVALENT, Direction.NONE): 60}
-    # Placement differs a little between the two libraries: what all records show together is the truth.
-    truth = np.mean([one.change_pct for one in found if one.change_pct is not None])
-    held = [one.interval_pct[0] <= truth <= one.interval_pct[1] for one in found if one.interval_pct]
-    assert len(held) == 60
-    assert np.mean(held) > 0.9, "the intervals do not hold the truth"
-
-
-@pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize("variant", [2, 6])
-def test_a_slower_head_is_seen_and_its_size_is_right(name: str, variant: int) -> None:
-    rng = np.random.default_rng(variant)
-    found = [judged(*draw(rng, f"{name}_inter", variant, POLICY.processes.limit)) for _ in range(8)]
-    # The smallest, 0.4% of a bandwidth-bound kernel, is now and then taken for none: no case of this record has a past.
-    assert sum(one.direction is Direction.SLOWER for one in found) >= (8 if variant > 2 else 7)
-    assert all(one.direction is not Direction.FASTER for one in found)
-    change = np.mean([one.change_pct for one in found])
-    # A bandwidth-bound kernel does not slow down by all of the extra work.
-    work = 100 * (factors()[variant] - 1)
-    assert 0.8 * work < change < 1.01 * work
-    assert variant == 2 or {one.verdict for one in found} == {Outcome.REGRESSED}
 
 
 def test_one_slower_case_among_twenty_seven_is_found() -> None:

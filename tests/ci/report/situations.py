@@ -21,6 +21,7 @@ from kernelgate.bench.record import (
     Side,
 )
 from kernelgate.ci.judge import gate, verdict
+from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.judge.gate import Fault
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import BuiltReport, build, of_verdict, reported
@@ -30,7 +31,8 @@ from tests import hot_examples
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.document.test_render import hostile_reported
 from tests.ci.report.browser import PLACES
-from tests.ci.report_examples import EXAMPLES, all_reported
+from tests.ci.report_examples import EXAMPLES, NINE, all_reported, judge, same, slower
+from tests.ci.report_examples import record as example_record
 from tests.gallery.situations import at_two_speeds
 
 DATA = Path(__file__).parents[2] / "data"
@@ -126,7 +128,13 @@ def _named(words: str) -> BuiltReport:
     return of_verdict(made, replace(example.verdict, cases=verdicts), POLICY)
 
 
+def _far() -> BuiltReport:
+    rest = (same(one, 0.3) for one in NINE[1:])
+    return of_verdict(example_record(NINE), judge(Outcome.REGRESSED, slower(NINE[0], 1070.0), *rest), POLICY)
+
+
 MADE: dict[str, Callable[[], BuiltReport]] = {
+    "one case far from the rest": _far,
     "one_card_wrong": lambda: CARD_EXAMPLES["one_card_wrong"]().reported(),
     "hostile, slower": lambda: hostile_reported(HOSTILE)["slower"],
     "hostile names": lambda: _named(HOSTILE),

@@ -9,7 +9,6 @@ import json
 import re
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -25,9 +24,9 @@ from kernelgate.ci.report.links import Links
 from kernelgate.ci.report.page import write
 from tests.ci.document.test_render import HOSTILE, hostile_reported, nothing_is_hidden
 from tests.ci.report.browser import Elements
+from tests.ci.report.situations import situation
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, FAILURES, HEAD_SHA, all_reported
 
-DATA = Path(__file__).parents[2] / "data"
 POLICY = Policy()
 
 
@@ -120,3 +119,12 @@ def test_the_ways_to_pull_request_and_commits() -> None:
 
 def drawings(page: str) -> list[ElementTree.Element]:
     return [ElementTree.fromstring(svg) for svg in re.findall(r"<svg viewBox.*?</svg>", page, flags=re.DOTALL)]  # noqa: S314 (ours)
+
+
+def test_a_case_far_from_the_rest_leaves_them_room() -> None:
+    lanes = re.findall(
+        r'<span class="lane">(.*?)</span>', write(situation("one case far from the rest"), Gates()), re.S
+    )
+    assert 'href="#beyond-high"' in lanes[0]
+    assert [lane.count("#beyond") for lane in lanes[1:]] == [0] * 8
+    assert all(10 < float(x) < 90 for lane in lanes[1:] for x in re.findall(r'href="#mark-same" x="([\d.]+)%', lane))

@@ -1,4 +1,4 @@
-"""The launch's share of a call: told where it is large, and why a case changed; and a ladder of sizes."""
+"""The launch's share of a call, where it is why a case changed."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from kernelgate.bench.record import Case, RunRecord, rates
-from kernelgate.ci.document.model import Paragraph
+from kernelgate.bench.record import RunRecord, rates
 from kernelgate.ci.document.render import plain_line
-from kernelgate.ci.judge.gate import GpuEvidence
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import speed
-from kernelgate.ci.report.gpu import GpuReport, JudgedCase
+from kernelgate.ci.report.gpu import JudgedCase
 from tests import runs
-from tests.ci.report_examples import EXAMPLES, case, record, slower
+from tests.ci.report_examples import case, record, slower
 
 
 def made(*processes: tuple[float, float, float, float]) -> tuple[RunRecord, list[JudgedCase]]:
@@ -46,29 +44,3 @@ def test_a_launch_is_no_cause_unless_every_process_shows_it(other: tuple[float, 
     """Not one alone, and none in which the kernel changed or the call went the other way."""
     shows = (12.0, 15.0, 5.0, 5.1)
     assert speed.why_by_launch(*made(*((shows, other) if other else (shows,))), Policy()) == ()
-
-
-MADE = EXAMPLES["equivalent"]()
-
-
-def ladder_part(count: int) -> GpuReport:
-    """The first cases as sizes from 32 on, each a little less fast beside its reference."""
-    keys = [case.key for case in MADE.verdict.cases[:count]]
-    listed = tuple(
-        Case(**{**dict(case), "axes": {"S": 32 << keys.index(case.key), "dtype": "fp16"}}) if case.key in keys else case
-        for case in MADE.record.cases
-    )
-    judged = tuple(
-        replace(case, head_us=10.0, reference_us=12.0 - at) for at, case in enumerate(MADE.verdict.cases[:count])
-    )
-    record = MADE.record.model_copy(update={"cases": listed})
-    return GpuReport(GpuEvidence("l4"), record, replace(MADE.verdict, cases=judged, means=()))
-
-
-def test_a_ladder_has_its_diagnosis_and_a_few_sizes_are_none() -> None:
-    (section,) = speed.ladder_sections(ladder_part(6))
-    (said,) = [block for block in section.blocks if isinstance(block, Paragraph)]
-    assert "".join(map(str, said.line)).startswith("Fast at the smallest size, at S=32 1.2× as fast as the reference")
-    assert (
-        speed.ladder_sections(ladder_part(4)) == speed.ladder_sections(GpuReport(GpuEvidence("l4"), RunRecord())) == ()
-    )
