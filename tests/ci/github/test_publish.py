@@ -149,14 +149,14 @@ def test_posting_twice_changes_nothing(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, l4("slower"))
     pages = [f"https://github.com/octo-org/kernels/actions/runs/7/artifacts/{number}" for number in (70, 71)]
     post(desk.bot, folder, POLICY, page=pages[0])
-    assert f"[The page]({pages[0]}) has all of this with plots." in the_comment(desk)
+    assert f"[The page]({pages[0]}) has all of this." in the_comment(desk)
     assert f"[The run]({read_run_info(folder).run_url}#artifacts)" in the_comment(desk)
     before = len(desk.github.writes())
     post(desk.bot, folder, POLICY, page=pages[1])
     assert desk.github.writes()[before:] == []
     post(desk.bot, folder, POLICY, page="https://evil.test/) <img src=x>")
     assert "evil" not in the_comment(desk), "an address that is none links nowhere"
-    assert "The page has all of this with plots." in the_comment(desk)
+    assert "The page has all of this." in the_comment(desk)
 
 
 @pytest.fixture
