@@ -90,7 +90,8 @@ def first_failure(record: RunRecord) -> Line:
         if result.smallest_axes:
             smaller = {"id": result.smallest, "axes": result.smallest_axes, "message": result.smallest_message}
             result = result.model_copy(update=smaller)
-        return ("Smallest: ", *_case(record, card, result), ": ", _fault(result), ". ", _beside_base(result))
+        said = f"{_beside_base(result)}{_too_strict(record, card)}"
+        return ("Smallest: ", *_case(record, card, result), ": ", _fault(result), ". ", said)
     if not (wrong := wrong_outputs(record)):
         return ()
     key, finding = next(iter(wrong.items()))
@@ -111,6 +112,23 @@ def _beside_base(result: FuzzResult) -> str:
     if base.kind == result.kind and result.timed:
         return "The base fails in the same way, but a timed shape must be right. "
     return "The base fails there, too, but in another way or by less. "
+
+
+OFTEN = 0.2
+"""Of a card's fuzz cases: where base and head are beyond the tolerance in more, the card may be what is wrong."""
+
+
+def _too_strict(record: RunRecord, card: str) -> str:
+    """A hint where base and head have errors beyond the tolerance alike in many cases; else empty."""
+    results = [one for check in correctness.checks(record, "fuzz") if check.card == card for one in check.results]
+    alike = [one.error_ratio for one in results if not one.passed and one.on_base and one.error_ratio]
+    if len(alike) < OFTEN * len(results):
+        return ""
+    times = formatting.significant(percentile(alike, 50), 2)
+    return (
+        f"Base and head are both beyond the tolerance in {len(alike)} more, by {times} times at the median: "
+        "do the card's oracle and tolerance fit? "
+    )
 
 
 def command(record: RunRecord) -> str | None:

@@ -82,6 +82,20 @@ def test_a_failure_says_what_is_wrong_what_it_shares_and_what_the_base_does(
     assert all(words in text for words in says), text
 
 
+@pytest.mark.parametrize(("alike", "others"), [(2, 8), (1, 9), (6, 0)])
+def test_where_both_are_often_beyond_the_tolerance_the_card_is_asked_about(alike: int, others: int) -> None:
+    """Of mamba's 620cd98 with a card whose tolerance was too strict: 61 of 118 failed in base and head alike."""
+    fails = {"passed": False, "kind": "wrong", "message": "Error.", "base": BaseTrial(kind="wrong", error_ratio=1.4)}
+    wrong = FuzzResult(id="timed", seed=1, axes={"N": 9}, timed=True, error_ratio=1.4, **fails)
+    excused = [FuzzResult(id=f"a{n}", seed=1, axes={"N": n}, error_ratio=1.4, **fails) for n in range(alike)]
+    passed = [FuzzResult(id=f"b{n}", seed=1, axes={"N": n}, passed=True) for n in range(others - 1)]
+    made = Check(kind="fuzz", status="failed", results=(wrong, *excused, *passed))
+    record = EXAMPLES["equivalent"]().record.model_copy(update={"checks": (made,)})
+    text = comment(reported(record, Policy()).report)
+    hint = f"Base and head are both beyond the tolerance in {alike} more, by 1.4 times at the median: do the card's"
+    assert (hint in text) == (alike > 1), text
+
+
 def test_cases_that_the_base_fails_too_have_not_passed_beside_wrong_timed_calls() -> None:
     excused = beside(3, "wrong", BaseTrial(kind="wrong", error_ratio=9.0))
     record = EXAMPLES["wrong_timed_output"]().record.model_copy(update={"checks": excused.checks})
