@@ -30,7 +30,7 @@ CONNECT_S, STATEMENT_S = 10, 600
 DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR", "SQLITE_SCHEMA", "SQLITE_FORMAT", "SQLITE_MISMATCH")
 UNWRITABLE = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")
 """An index that is opened to be written to, by SQLite's names of errors."""
-REVISION = "0010"
+REVISION = "0011"
 METADATA = MetaData()
 NAMES = ("repository", "card", "case", "gpu")
 """Of a case on a kind of GPU."""
@@ -93,8 +93,16 @@ POINT = Table(
     Column("processes", Integer, nullable=False),
     Column("rounds", Integer, nullable=False),
     Column("finding", Text),
+    # Of heads alone: their record's and their commit's, in the order of which `show` reads a few of very many.
+    Column("made", Text),
+    Column("place", Integer),
     sqlite_with_rowid=False,
 )
+IS_HEAD = POINT.c.side == sa.literal_column("'head'")
+"""In sight, or no index of heads alone is used."""
+HEADS: dict[str, Any] = {"sqlite_where": IS_HEAD, "postgresql_where": IS_HEAD}
+Index("ix_point_head", POINT.c.series_id, POINT.c.place, POINT.c.made, **HEADS)
+Index("ix_point_head_commit", POINT.c.commit_id, **HEADS)
 
 COMPARISON = Table(
     "comparison",

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from kernelgate.bench.core.errors import one_line
 from kernelgate.ci.history import store
-from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES, SESSION
+from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, EVENT, IS_HEAD, POINT, RECORD, SERIES, SESSION
 from kernelgate.ci.history.entry import Entry, SeriesEvent, moment
 from kernelgate.ci.history.store import Kind, Store
 
@@ -34,6 +34,9 @@ def add(connection: sa.Connection, entry: Entry, condensed: str | None = None) -
     shas += [one.commit for case in entry.cases for one in case.points]
     shas += [sha for case in entry.cases for one in case.comparisons for sha in (one.base, one.head)]
     commits = {"": None, **_numbers(connection, COMMIT.c.sha, {text(sha): {} for sha in shas if sha})}
+    placed = connection.execute(sa.select(COMMIT.c.id, COMMIT.c.place).where(COMMIT.c.id.in_(commits.values())))
+    places = {row.id: row.place for row in placed}
+    made = moment(entry.run.created_at) or ""
     cases = {}
     for case in entry.cases:  # the last, of names that differ in control characters alone
         named = {**where, "card": text(case.card), "case": text(case.case)}
@@ -43,7 +46,10 @@ def add(connection: sa.Connection, entry: Entry, condensed: str | None = None) -
     for key, (_, case) in cases.items():
         own = {"series_id": series[key], "record_id": record, "finding": case.finding and text(case.finding)}
         for point in case.points:
-            points.append(own | point.model_dump(exclude={"commit"}) | {"commit_id": commits[text(point.commit)]})
+            commit = commits[text(point.commit)]
+            order = (made, places.get(commit)) if point.side == "head" else (None, None)
+            there = {"commit_id": commit, "made": order[0], "place": order[1]}
+            points.append(own | point.model_dump(exclude={"commit"}) | there)
         for number, one in enumerate(case.comparisons):
             low, high = one.interval_pct or (None, None)
             there = {"number": number, "base_id": commits[text(one.base)], "head_id": commits[text(one.head)]}
@@ -57,7 +63,6 @@ def add(connection: sa.Connection, entry: Entry, condensed: str | None = None) -
     for table, rows in ((POINT, points), (COMPARISON, comparisons), (COST, costs)):
         insert(connection, table, rows)
     # Whoever forgets a record leaves what it was the newest of as it is: that says only where to look first.
-    made = moment(entry.run.created_at) or ""
     older = sa.update(SERIES).where(SERIES.c.id == sa.bindparam("number"), SERIES.c.newest <= made)
     if renewed:
         connection.execute(older.values(newest=made, reference=sa.bindparam("name")), renewed)
@@ -80,8 +85,10 @@ def place(connection: sa.Connection, line: Sequence[str]) -> None:
     rows = connection.execute(sa.select(COMMIT.c.id, COMMIT.c.sha, COMMIT.c.place)).all()
     moved = [{"row": id_, "now": places[sha]} for id_, sha, was in rows if sha in places and places[sha] != was]
     if moved:
-        update = sa.update(COMMIT).where(COMMIT.c.id == sa.bindparam("row")).values(place=sa.bindparam("now"))
-        connection.execute(update, moved)
+        commits = sa.update(COMMIT).where(COMMIT.c.id == sa.bindparam("row"))
+        heads = sa.update(POINT).where(POINT.c.commit_id == sa.bindparam("row"), IS_HEAD)
+        for update in (commits, heads):
+            connection.execute(update.values(place=sa.bindparam("now")), moved)
 
 
 def add_event(connection: sa.Connection, name: str, event: SeriesEvent) -> None:

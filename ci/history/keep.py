@@ -43,8 +43,9 @@ class Archive:
 def add_record(archive: Archive, data: bytes, source: str) -> bool:
     """Keeps a run record, given as its file's bytes. False where the history had it. Raises RecordError."""
     name = store.name_of(data)
+    of_record = sa.select(RECORD.c.rules, RECORD.c.condensed).filter_by(name=name)
     with database.reading(archive.database) as connection:
-        known = connection.execute(sa.select(RECORD.c.rules, RECORD.c.condensed).filter_by(name=name)).first()
+        known = connection.execute(of_record).first()
     if known and known.condensed and store.is_whole(archive.store, "condensed", known.condensed):
         return False
     judged = _kept_judgement(archive, name)
@@ -58,9 +59,10 @@ def add_record(archive: Archive, data: bytes, source: str) -> bool:
         raise RecordError(f"{source}: run.created_at is {named!r}, which is no time that has been: correct it")
     store.put(archive.store, "records", name, data)  # also where it was judged: it may have been removed since
     judged = judged or judgement(archive, name, made)
-    if known and known.rules == judged.rules and not known.condensed:
-        return False
     with database.writing(archive.database) as connection:
+        known = connection.execute(of_record).first()  # another process may have been faster
+        if known and known.rules == judged.rules and not known.condensed:
+            return False
         index.add(connection, judged)
     return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -15,7 +15,7 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.model import Code, Line, Piece, table
 from kernelgate.ci.history import database
-from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES, SESSION
+from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, EVENT, IS_HEAD, POINT, RECORD, SERIES, SESSION
 from kernelgate.ci.history.entry import KeptSession
 from kernelgate.ci.history.facts import CaseName, HistoryComparison, HistoryPoint, MeasuredSeries, pct
 
@@ -53,9 +53,7 @@ COMPARISONS = (
     .join(BASE, BASE.c.id == COMPARISON.c.base_id)
     .outerjoin(HEAD, HEAD.c.id == COMPARISON.c.head_id)
 )
-HEADS = POINTS.where(POINT.c.side == "head")
-ORDER = COMMIT.c.place, sa.func.coalesce(RECORD.c.made, ""), RECORD.c.name
-"""Of heads that all have a place, or none: as `_place` orders them."""
+HEADS = POINTS.where(IS_HEAD)
 _NAMES = tuple(SERIES.c[key] for key in (*database.NAMES, *database.ENVIRONMENT))
 EXPORTED: Mapping[str, sa.Select[Any]] = {
     "points": POINTS.add_columns(*_NAMES).join(SERIES, SERIES.c.id == POINT.c.series_id),
@@ -190,18 +188,37 @@ def as_json(connection: sa.Connection) -> Iterator[str]:
 #
 # One line for each series, or for each commit of the one case that was asked for: heads, on the default branch where
 # any of them is known to be there. Of each case the newest environments are shown, and of these the last measurements.
+# Of very many points only these are read, in the order of an index, and the others counted there.
 
 ENVIRONMENTS = 3
 """Of a case; the earlier ones are in --json."""
 ROWS = 30
 """Of one series."""
 
+ORDER = POINT.c.place, POINT.c.made, RECORD.c.name
+"""Of heads that all have a place, or none: as `_place` orders them."""
+SHOWN = (
+    sa.select(POINT.c.us, POINT.c.error, POINT.c.finding, POINT.c.made, COMMIT.c.sha, COMPARISON.c.effect)
+    .join(RECORD, RECORD.c.id == POINT.c.record_id)
+    .outerjoin(COMMIT, COMMIT.c.id == POINT.c.commit_id)
+    .outerjoin(
+        COMPARISON,
+        sa.and_(
+            COMPARISON.c.series_id == POINT.c.series_id,
+            COMPARISON.c.record_id == POINT.c.record_id,
+            COMPARISON.c.status.is_not(None),
+        ),
+    )
+)
+
 
 @dataclass(frozen=True)
 class ShownSeries:
-    """`last`: its last measurements, of `count`."""
+    """`last`: its last measurements, of `count`, the oldest first."""
 
-    last: MeasuredSeries
+    name: CaseName
+    environment: str
+    last: Sequence[Any]
     count: int
     first_us: float
 
@@ -211,39 +228,37 @@ def text(connection: sa.Connection, wanted: Wanted) -> str:
     found: list[ShownSeries] = []
     earlier = left_out = 0
     every = list(by_case(connection, wanted))
-    for _, alike in every:
+    most = ROWS if len(every) == 1 else 1
+    for name, alike in every:
         since = [row for row in alike if wanted.since is None or row["newest"] >= wanted.since]
         ordered = sorted(since, key=lambda row: (row["newest"], row["id"]))
         earlier += len(ordered[:-ENVIRONMENTS])
         for row in ordered[-ENVIRONMENTS:]:
-            own = HEADS.where(POINT.c.series_id == row["id"])
-            own = own if wanted.since is None else own.where(RECORD.c.made >= wanted.since)
-            counts = sa.func.count(), sa.func.count(COMMIT.c.place)
-            count, placed = connection.execute(own.with_only_columns(*counts)).one()
-            if not count:
+            own = [IS_HEAD, POINT.c.series_id == row["id"]]
+            own += [] if wanted.since is None else [POINT.c.made >= wanted.since]
+            counted = sa.select(sa.func.count()).select_from(POINT).where(*own)
+            here, elsewhere = POINT.c.place.is_not(None), POINT.c.place.is_(None)
+            placed, others = (connection.execute(counted.where(one)).scalar_one() for one in (here, elsewhere))
+            if not placed + others:
                 continue
-            if placed:
-                own = own.where(COMMIT.c.place.is_not(None))
-                count, left_out = placed, left_out + count - placed
-            first = connection.execute(own.order_by(*ORDER).limit(1)).one()
-            last = own.order_by(*(one.desc() for one in ORDER)).limit(ROWS if len(every) == 1 else 1)
-            names = [one.record for one in connection.execute(last)] if len(every) == 1 else []
-            [one] = loaded(connection, [row], last, COMPARISONS.where(RECORD.c.name.in_(names)))
-            found.append(ShownSeries(one, count, first.us))
+            left_out += others if placed else 0
+            heads = SHOWN.where(*own, here if placed else elsewhere)
+            last = connection.execute(heads.order_by(*(one.desc() for one in ORDER)).limit(most)).all()[::-1]
+            first = connection.execute(heads.order_by(*ORDER).limit(1)).one()
+            found.append(ShownSeries(name, _environment(row), last, placed or others, first.us))
     if not found:
         return "nothing was measured since then\n"
     if len(every) == 1:
-        parts = [_named(found[0].last, found[0].last.written), *map(_commits, found)]
+        parts = [_named(found[0].name, found[0].name.written), *map(_commits, found)]
     else:
         groups: dict[str, list[ShownSeries]] = {}
         for shown in found:
-            head = f"{_named(shown.last, shown.last.card)}\n{_environment(shown.last)}"
-            groups.setdefault(head, []).append(shown)
+            groups.setdefault(f"{_named(shown.name, shown.name.card)}\n{shown.environment}", []).append(shown)
         titles = "case", "#times", "#last", "#since first"
         parts = [f"{head}\n{render.in_columns(table(titles, map(_overview, rows)))}" for head, rows in groups.items()]
     if left_out:
-        counted = formatting.counted(left_out, "measurement")
-        parts.append(f"Left out: {counted} of commits that are not on the default branch; --json\nhas them.")
+        measured = formatting.counted(left_out, "measurement")
+        parts.append(f"Left out: {measured} of commits that are not on the default branch; --json\nhas them.")
     if earlier:
         of = "" if len(every) == 1 else " of cases"
         parts.append(f"Left out: {formatting.counted(earlier, 'earlier environment')}{of}; --json has them.")
@@ -251,40 +266,35 @@ def text(connection: sa.Connection, wanted: Wanted) -> str:
 
 
 def _overview(one: ShownSeries) -> tuple[Piece | Line, ...]:
-    last = one.last.points[-1].us
+    last = one.last[-1].us
     moved = formatting.percent(100 * (last / one.first_us - 1), sign=True) if one.count > 1 else formatting.MISSING
-    return Code(one.last.case), str(one.count), formatting.durations(last), moved
+    return Code(one.name.case), str(one.count), formatting.durations(last), moved
 
 
-def _named(one: MeasuredSeries, what: str) -> str:
+def _named(one: CaseName, what: str) -> str:
     of = f"of {one.repository}" if one.repository else ""
     return " ".join(filter(None, (what, of, f"on {one.gpu or 'an unknown device'}")))
 
 
-def _environment(one: MeasuredSeries) -> str:
-    known = (
-        f"{key.replace('_', ' ')} {one.environment[key]}" for key in database.ENVIRONMENT if key in one.environment
-    )
+def _environment(row: Mapping[str, Any]) -> str:
+    known = (f"{key.replace('_', ' ')} {row[key]}" for key in database.ENVIRONMENT if row[key])
     return textwrap.fill(", ".join(known) or "environment unknown", render.WIDTH)
 
 
 def _commits(one: ShownSeries) -> str:
     """Heads alone: what base and reference took is in --json."""
-    changes = {row.record: row for row in one.last.comparisons if row.status is not None}
-    rows = [_row(point, changes.get(point.record)) for point in one.last.points]
-    earlier = [f"({count} earlier ones: --json)"] if (count := one.count - len(rows)) else []
-    shown = render.in_columns(table(("measured", "commit", "#time", "#±", "#against its base"), rows))
-    return "\n".join([_environment(one.last), *earlier, shown])
+    earlier = [f"({count} earlier ones: --json)"] if (count := one.count - len(one.last)) else []
+    titles = "measured", "commit", "#time", "#±", "#against its base"
+    return "\n".join([one.environment, *earlier, render.in_columns(table(titles, map(_row, one.last)))])
 
 
-def _row(point: HistoryPoint, change: HistoryComparison | None) -> tuple[Piece | Line, ...]:
-    against = _percent(change.effect if change else None, sign=True)
+def _row(head: Any) -> tuple[Piece | Line, ...]:
     return (
-        (point.made or "?")[:10],
-        formatting.commit(point.commit, formatting.MISSING),
-        formatting.durations(point.us),
-        _percent(point.error),
-        "not to be trusted" if point.finding else against,
+        (head.made or "?")[:10],
+        formatting.commit(head.sha, formatting.MISSING),
+        formatting.durations(head.us),
+        _percent(head.error),
+        "not to be trusted" if head.finding else _percent(head.effect, sign=True),
     )
 
 
