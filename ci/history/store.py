@@ -127,14 +127,11 @@ def names(store: Store, kind: Kind, beginning: str = "") -> list[str]:
     folder = f"{store.root}/{kind}/{beginning[:2]}"
     with suppress(FileNotFoundError), _faults(store):
         if store.folder:  # fsspec leaves out folders that cannot be read
-            found = [file for _, _, inside in os.walk(folder, onerror=_refuse) for file in inside]
+            within = [folder] if beginning else [one.path for one in os.scandir(folder) if one.is_dir()]
+            found = [file.name for one in within for file in os.scandir(one)]
         else:
             found = [str(path).rpartition("/")[2] for path in store.system.find(folder)]
     return [file.removesuffix(SUFFIX) for file in found if file.startswith(beginning) and file.endswith(SUFFIX)]
-
-
-def _refuse(error: OSError) -> None:
-    raise error
 
 
 @contextmanager
