@@ -153,8 +153,12 @@ def test_the_version_is_the_tags_and_says_where_there_is_none(checkout: Path, tm
         git(checkout, "tag", tag)
     assert version_in(checkout) == "0.2.0"
     with source_distribution(checkout, tmp_path) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
         archive.extractall(tmp_path, filter="data")
     assert version_in(tmp_path / "kernelgate-0.2.0") == "0.2.0"
+    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "csrc" / "attention").rglob("*.*")}
+    assert {*sources, "setup.py", "pyproject.toml", "LICENSE", "kernelgate/bench/build/build.py"} <= held
+    assert {"csrc/fa_s512/__init__.py", ".ci/kernels/attention.py"} <= held
 
 
 def version_in(folder: Path) -> str:
@@ -165,13 +169,3 @@ def source_distribution(checkout: Path, folder: Path) -> tarfile.TarFile:
     code = f"from setuptools import build_meta; build_meta.build_sdist({str(folder)!r})"
     subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, check=True)
     return tarfile.open(next(folder.glob("kernelgate-*.tar.gz")))
-
-
-@pytest.mark.slow
-def test_source_distribution_holds_what_is_compiled(checkout: Path, tmp_path: Path) -> None:
-    with source_distribution(checkout, tmp_path) as archive:
-        held = {name.partition("/")[2] for name in archive.getnames()}
-    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "csrc" / "attention").rglob("*.*")}
-    assert sources <= held
-    assert {"setup.py", "pyproject.toml", "LICENSE", "kernelgate/bench/build/build.py"} <= held
-    assert {"csrc/fa_s512/__init__.py", ".ci/kernels/attention.py"} <= held

@@ -34,12 +34,6 @@ def test_no_sentence_is_one_to_read_twice(page: Path) -> None:
     assert twice(page.read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("said", ["Filled is the page.", "It ends.\nHeld are: drafts.", "A. Not noticed: a bug."])
-def test_a_planted_inversion_is_found(said: str) -> None:
-    assert len(twice(f"## A heading\n\n{said}")) == 1
-    assert twice("The page is filled. It is held.\nA bug is not noticed.") == []
-
-
 def test_the_pages_are_few_and_short() -> None:
     assert len(PAGES) <= 20
     words = [word for page in PAGES for word in page.read_text(encoding="utf-8").split()]

@@ -150,17 +150,3 @@ def test_several_at_once_do_each_others_work(archive: Archive, where: str | Path
         list(threads.map(work, range(3)))
     assert contents(archive.database) == before
     assert [len(one) for one in names(archive).values()] == [6, 6, 2]
-
-
-@pytest.mark.slow
-def test_the_page_says_what_a_record_takes(archive: Archive) -> None:
-    path = DATA / "timing" / "all_cases.json"
-    here = replace(archive, policy=RULES)
-    keep.add_record(here, path.read_bytes(), path.name)
-    before, after = (size / 1e3 for size in retention._condense(here, store.name_of(path.read_bytes())))
-    raw, short = 365 * before / 1000, (90 * before + 275 * after) / 1000
-    said = (
-        f"takes {before:.0f} kB, and {after:.0f} kB condensed: a thousand a day are {raw:.0f} GB a year, or "
-        f"{short:.0f} GB if condensed after 90 days"
-    )
-    assert said in " ".join((DATA.parents[1] / "docs" / "history.md").read_text(encoding="utf-8").split())

@@ -98,13 +98,6 @@ def test_a_kernel_at_its_roof_is_done() -> None:
     assert advice.done(advice.profile(NSIGHT / "l2.ncu-rep", None), 1.0) is None
 
 
-def test_the_logs_that_are_kept_are_read() -> None:
-    table = advice.table(Path(__file__).parents[3] / folder.FOLDER)
-    assert (table.tries, table.sessions, table.helped) == (133, 26, 49)
-    said = "49 of 133 tries in 26 sessions helped: 17 of the 29 that followed a recommendation, 32 of the 104 others."
-    assert advice.summary_line(table) == said
-
-
 PROFILED = (*made.passed(0.4), made.gate("profile", 5, bottleneck="bank_conflicts"))
 KEPT = (*PROFILED, made.tried(1, -30, 20, action="swizzle"), made.decided(1, True, 21))
 

@@ -9,11 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.core import hardware
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.bench.explain import tile
-from kernelgate.bench.explain.tile import BlockNeeds
-from kernelgate.ci.lab import folder, page
+from kernelgate.ci.lab import folder
 from kernelgate.ci.lab import page as write
 from kernelgate.ci.lab.log import Event
 from kernelgate.ci.lab.page import Calculator
@@ -99,13 +96,3 @@ def test_it_listens_on_the_loopback_address_alone_and_says_that_a_port_is_taken(
             write.listening(port)
     with socket.socket() as free:
         free.bind(("127.0.0.1", port))
-
-
-def test_the_calculator_says_of_each_tile_what_the_verb_says_and_of_the_sessions_gpu_first() -> None:
-    takes = {"shared_bytes": 48 << 10, "threads": 128, "registers": 160}
-    [card] = page.calculator_data(Calculator({"toy": ("too small", takes, "too small")}), "NVIDIA H200")["cards"]
-    needs = BlockNeeds("A block", *takes.values())
-    others = [tile.explain(needs, hardware.GPUS[key]) for key in ("a100", "h100", "l4", "l40s")]
-    assert card["places"] == [0, 1, 0]
-    assert card["answers"][0] == ["There is no such tile: too small."]
-    assert card["answers"][1] == [tile.explain(needs, hardware.GPUS["h200"]), *others]

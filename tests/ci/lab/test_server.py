@@ -20,7 +20,7 @@ from mcp import Client, MCPError
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import mcp_tools as tools
 from kernelgate.ci.lab.mcp_server import AgentsServer, DeviceBudget
-from kernelgate.ci.lab.mcp_tools import ToolCall, ToolRefusedError
+from kernelgate.ci.lab.mcp_tools import ToolRefusedError
 from tests.processes import named, wait_for
 
 TOOLS = {tool.name: tool for tool in tools.offered(cli.cli)}
@@ -261,12 +261,6 @@ def test_an_error_says_what_it_is_and_the_one_call_to_make_next(
     failed, told = call(server(tmp_path, program), "build", ref="x", as_base=True)
     message = said.partition(": ")[2]
     assert (failed, told["error"]) == (True, {"code": error, "message": message, "next": instead})
-
-
-def test_what_is_needed_and_wrong_is_to_be_filled_in_again() -> None:
-    call = ToolCall("decide", {"speedup": "x", "milliseconds": 2})
-    made = tools.next_after("Invalid value for 'SPEEDUP': 'x' is no number", 64, call, TOOLS)
-    assert made == ToolCall("decide", {"speedup": "<speedup>", "milliseconds": 2})
 
 
 def test_a_verb_that_says_why_in_its_answer_alone_is_not_called_silent(tmp_path: Path) -> None:
