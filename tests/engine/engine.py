@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -35,6 +36,7 @@ LIMIT_S = 900
 OUTPUTS = ("artifact-id", "artifact-url", "commit", "page_url", "ref")
 DEFAULT_TYPES = {"pull_request": ("opened", "synchronize", "reopened")}
 """Which kinds of an event start a workflow that names none; all, where it does not stand here."""
+CALLED = re.compile(rf"uses: {re.escape(HOME_REPOSITORY)}/\S+@(\S+)")
 READABLE = ("actions", "checks", "contents", "issues", "pull-requests")
 
 
@@ -212,13 +214,15 @@ class Engine:
 
     def _repositories(self, tree: Path) -> Iterator[tuple[str, str]]:
         """Each action and each repository that a workflow names, with the folder that stands for it."""
-        home = self.origins[HOME_REPOSITORY]
-        refs = git(home, "for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags").split()
-        trees = {ref: self._tree(HOME_REPOSITORY, ref) for ref in refs}
+        trees, waiting, documents = dict[str, Path](), [tree], list[Workflow]()
+        while waiting:
+            each = waiting.pop()
+            documents += (*workflows(each).values(), *actions(each).values())
+            refs = {ref for doc in documents for ref in CALLED.findall(doc.text)}
+            new = {ref: self._tree(HOME_REPOSITORY, ref) for ref in refs - trees.keys()}
+            trees |= new
+            waiting += new.values()
         yield from ((f"{HOME_REPOSITORY}@{ref}", str(each)) for ref, each in trees.items())
-        documents = [
-            doc for each in {tree, *trees.values()} for doc in (*workflows(each).values(), *actions(each).values())
-        ]
         used = {step["uses"] for doc in documents for _, step in steps(doc.content) if "uses" in step}
         for uses in sorted(name for name in used if name.startswith("actions/") or name == GATE):
             name = uses.split("@")[0].split("/")[1]

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import cache_from_source
 from multiprocessing.connection import Client
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,18 @@ def plant_environment(checkout: Path, stood_in: list[str]) -> None:
         (checkout / at / ".ready").touch()
     for marker in (".venv/.ready", ".venv/.judging"):
         (checkout / marker).touch()
+    plant_bytecode(checkout)
+
+
+def plant_bytecode(checkout: Path) -> None:
+    """What Python has compiled already of the files that are the same here: each job would take a second for it."""
+    for source in (file for name in ("bench", "ci") for file in (checkout / name).rglob("*.py")):
+        own = ROOT / source.relative_to(checkout)
+        made, wanted = (Path(cache_from_source(str(file))) for file in (own, source))
+        if made.exists() and own.read_bytes() == source.read_bytes():
+            os.utime(source, ns=(own.stat().st_atime_ns, own.stat().st_mtime_ns))  # by which Python knows it
+            wanted.parent.mkdir(exist_ok=True)
+            shutil.copyfile(made, wanted)
 
 
 # Artifacts ------------------------------------------------------------------------------------------------------------
