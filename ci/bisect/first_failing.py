@@ -33,7 +33,6 @@ def missed(runs: int, failed: int, times: int) -> float:
 
 
 def enough(runs: int, failed: int) -> int:
-    """How often a commit must pass to be called good."""
     often = (times for times in range(FUZZ_MOST) if missed(runs, failed, times) <= FUZZ_MISSED)
     return next(often, FUZZ_MOST)
 
@@ -77,13 +76,10 @@ def last_that_compiles(commits: CommitRange, say: Callable[[str], None]) -> Comp
 
 @dataclass
 class FirstFailing:
-    """A search that goes on."""
-
     trials: TrialBench
     say: Callable[[str], None]
     times: int = 0
     fails: dict[int, bool] = field(default_factory=dict)
-    """Of the commits that were tried."""
     stepped_over: dict[int, str] = field(default_factory=dict)
 
     def run(self) -> FailingAnswer:

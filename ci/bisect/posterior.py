@@ -44,8 +44,6 @@ SPREAD_FACTOR: Final = 2.0
 
 @dataclass(frozen=True)
 class CommitTime:
-    """One commit's time in one process."""
-
     log_time: float
     """Of the commit, beside the others of the process: any constant may be added to all of them."""
     variance: float
@@ -78,8 +76,6 @@ class Search:
 
 @dataclass(frozen=True)
 class SearchStanding:
-    """Where a search stands."""
-
     kind: Literal["found", "none", "several", "open"]
     culprits: tuple[int, ...]
     """The likeliest commit, or commits that nothing measurable lies between."""

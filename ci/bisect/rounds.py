@@ -34,7 +34,6 @@ CPU_PCT: Final = 5.0
 
 
 def spread_pct(device: str, together: bool) -> float:
-    """How far the time of one library beside others scatters from process to process, as far as is known beforehand."""
     return CPU_PCT if device == "cpu" else TOGETHER_PCT if together else APART_PCT
 
 
@@ -47,15 +46,12 @@ SMALLEST_PCT: Final = 0.2
 LIBRARIES: Final = 8
 """At most so many libraries in one process, both ends of the range among them."""
 PROCESSES: Final = 2
-"""Of a round."""
 DIGITS: Final = 9
 """Of what a commit tells, in nats: of commits that tie, every processor chooses the same, however it adds up floats."""
 
 
 @dataclass
 class Rounds:
-    """A search that goes on."""
-
     bench: Workbench
     say: Callable[[str], None]
     search: Search
@@ -106,7 +102,6 @@ class Rounds:
         )
 
     def _next(self) -> tuple[tuple[int, ...], ...]:
-        """The commits of each process of the next round, all of them built."""
         while True:
             processes = next_processes(self.search)
             wanted = {place for one in processes for place in one} - self.built
@@ -160,7 +155,6 @@ def times(measured: Timing, places: Mapping[str, int]) -> ProcessRead:
 
 
 def standing(search: Search) -> SearchStanding:
-    """What is known by now; all but `open` end a search."""
     found = posterior.of(search)
     ends = [*search.measurable, search.last]
     groups = [range(before + 1, end + 1) for before, end in zip([0, *ends], ends, strict=False)]

@@ -16,7 +16,7 @@ from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.record import RunRecord, with_costs
 from kernelgate.bench.system import environment, lock
 from kernelgate.ci.commands import options
-from kernelgate.ci.commands.options import MORE_THAN_0, OUTPUT, OUTPUT_FOLDER, PATH, Answered, AskedSides, answers
+from kernelgate.ci.commands.options import MORE_THAN_0, OUTPUT, OUTPUT_FOLDER, Answered, AskedSides, answers
 from kernelgate.ci.document import escape, render
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
@@ -43,12 +43,7 @@ class SoakAnswer:
 
 
 @click.command()
-@click.option("--ref", help="Fuzz this commit instead of the working tree.")
-@click.option("--library", type=PATH, help="Fuzz a compiled library: FOLDER[@sha256:DIGEST].")
-@click.option("--base", help="Try what fails at this commit, too: what it does alike is no failure.")
-@click.option(
-    "--base-library", envvar="KERNELGATE_FUZZ_BASE_LIBRARY", type=PATH, help="The same of a compiled library."
-)
+@options.one_side
 @options.seed
 @click.option(
     "--case", "case_ids", envvar="KERNELGATE_FUZZ_CASE", multiple=True, help="This alone, as failures name it: CARD/ID."
@@ -58,22 +53,17 @@ class SoakAnswer:
 @click.option(
     "--corpus", type=OUTPUT_FOLDER, help="With --hours: what is kept and tried first. Default: corpus/ in the cache."
 )
-@options.from_cards
 @options.in_python
 @click.option("--smallest-first", is_flag=True, help="The small configurations first, to the first that fails.")
 @click.option("-o", "--output", type=OUTPUT, help="Write the results as a run record.")
 @answers(RunRecord | SoakAnswer, "Print the checks as a run record; with --hours one JSON object, `soaked`.")
 def fuzz(
-    ref: str | None,
-    library: Path | None,
-    base: str | None,
-    base_library: Path | None,
+    sides: AskedSides,
     seed: int | None,
     case_ids: tuple[str, ...],
     time_limit: float | None,
     hours: float | None,
     corpus: Path | None,
-    from_cards: Path | None,
     smallest_first: bool,
     output: Path | None,
 ) -> Answered:
@@ -88,16 +78,16 @@ def fuzz(
     if hours is None and corpus is not None:
         raise UsageError("--corpus goes with --hours")
     if hours is not None:
-        if case_ids or output or time_limit or smallest_first or base or base_library:
+        if case_ids or output or time_limit or smallest_first or any(sides.base):
             own = "without a base, --case, --output and limits of its own"
             raise UsageError(f"--hours goes {own}: what it finds is in its corpus")
-        soaked = measuring.soak(Path.cwd(), (ref, library), seed, hours * 3600, corpus, from_cards)
+        soaked = measuring.soak(Path.cwd(), sides.head, seed, hours * 3600, corpus, sides.cards)
         made = [SoakedCard(one.card.name, one.tried, one.failed, dict(one.kept), one.summary()) for one in soaked]
         text = "\n".join(one.sentence for one in made)
         return Answered(SoakAnswer(tuple(made)), text, int(any(one.failed for one in made)))
     limits = fuzzer.FuzzLimits(time_limit, policy.load().fuzz.gpu_limit_s, smallest_first)
     asked = measuring.FuzzOptions(seed, case_ids, limits)
-    fuzzed = measuring.fuzz(Path.cwd(), (ref, library), (base, base_library), asked, from_cards)
+    fuzzed = measuring.fuzz(Path.cwd(), sides.head, sides.base, asked, sides.cards)
     done, files = fuzzed.checks, {output: record.to_json(fuzzed)} if output else {}
     told, lines = RunRecord(checks=done), list[str]()
     for check in done:
@@ -112,26 +102,14 @@ def fuzz(
 
 
 @click.command()
-@click.option("--ref", help="Check this commit instead of the working tree.")
-@click.option("--library", type=PATH, help="Check a compiled library (a folder with kernel.so).")
-@click.option("--base", help="Where something is found, look whether this commit has it, too.")
-@click.option("--base-library", type=PATH, help="The same of a compiled library.")
+@options.one_side
 @click.option("--tool", "tools", multiple=True, type=TOOLS, help="Default: all four; may be repeated.")
 @click.option("--case", "cases", multiple=True, help="Default: the card's small ones; may be repeated.")
 @click.option("--quick", is_flag=True, help="As in a pull request: the policy's tools, within the policy's seconds.")
-@options.from_cards
 @click.option("--record", "run", type=OUTPUT, help="Put the checks into this run record.")
 @answers(RunRecord, "Print the checks as a run record.")
 def sanitize(
-    ref: str | None,
-    library: Path | None,
-    base: str | None,
-    base_library: Path | None,
-    tools: tuple[str, ...],
-    cases: tuple[str, ...],
-    quick: bool,
-    from_cards: Path | None,
-    run: Path | None,
+    sides: AskedSides, tools: tuple[str, ...], cases: tuple[str, ...], quick: bool, run: Path | None
 ) -> Answered:
     """Look for out-of-bounds accesses, races, uninitialised reads and misused barriers. Needs a GPU.
 
@@ -142,7 +120,7 @@ def sanitize(
     known = policy.load()
     rules = known.sanitizer
     measuring.check_record(run)
-    about = measuring.heads(Path.cwd(), (ref, library), (base, base_library), from_cards)
+    about = measuring.heads(Path.cwd(), sides.head, sides.base, sides.cards)
     options = sanitizer.SanitizerOptions(
         tools or (rules.tools if quick else sanitizer.TOOLS), rules.seconds if quick else None
     )

@@ -74,7 +74,6 @@ SECTIONS = {
         "step": ("steps", "The steps of GitHub workflows."),
     },
 }
-"""The commands: for each the file below ci/commands that has it, and its line in --help."""
 LAST_S = 253_402_300_799
 """The largest SOURCE_DATE_EPOCH that compilers take: the end of the year 9999."""
 MEMORY = 256 << 20
@@ -82,8 +81,6 @@ MEMORY = 256 << 20
 
 
 class Commands(click.Group):
-    """The sections above, each command loaded when it is called."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*(name for section in SECTIONS.values() for name in section), *super().list_commands(ctx)]
 

@@ -25,7 +25,6 @@ LACKING = {
     errno.ENFILE: "this machine has too many files open",
     errno.EAGAIN: "no further process may be started (ulimit -u)",
 }
-"""What a machine lacks, by the number of the error."""
 EXTRAS = dict.fromkeys(("fsspec", "psycopg", "sqlalchemy", "zstandard"), "history")
 EXTRAS |= {"anyio": "mcp", "mcp": "mcp", "uvicorn": "page"}
 """The extra that brings a package which some commands need."""

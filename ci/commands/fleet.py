@@ -23,12 +23,10 @@ from kernelgate.ci.policy import policy
 @dataclass(frozen=True)
 class MergeAnswer:
     record: str
-    """The file."""
     shards: int
     missing: str
     """Which shards were not given, and the cases that were not measured for it; "" where all were."""
     next: str
-    """The command that judges it."""
 
 
 @click.command()

@@ -38,8 +38,6 @@ gpu_option = click.option("--gpu", help="A part of the GPU's name, such as h200.
 
 @dataclass(frozen=True)
 class Places:
-    """Where the user has the history; None stands for the default."""
-
     store_at: str | None
     index_at: str | None
     policy: Path | None
@@ -81,15 +79,12 @@ class Places:
 
 
 def opened(index: Path | str, open_index: Callable[[Path | str], Database]) -> Database:
-    """Until the command has ended."""
     found = open_index(index)
     click.get_current_context().call_on_close(found.engine.dispose)
     return found
 
 
 class History(click.Group):
-    """The commands of this file, and those that are loaded when they are called."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         import_module(f"{__package__}.history_verbs")  # which puts its commands into this group
         return super().list_commands(ctx)

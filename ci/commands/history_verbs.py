@@ -94,7 +94,6 @@ def changes(places: Places, /, **asked: str | None) -> Answered:
 
 
 def with_author(change: facts.Change) -> facts.Change:
-    """With who wrote its commit and what the commit's first line says, where the checkout has it."""
     here = Path.cwd()
     if git.toplevel(here) is None or not git.is_here(here, change.commit):
         return change
@@ -174,8 +173,6 @@ def rebuild(places: Places, if_needed: bool) -> Answered:
 
 
 class Said(list[str]):
-    """What was said, for the answer."""
-
     def __call__(self, text: str) -> None:
         self.append(text)
         progress.say(text)

@@ -43,7 +43,7 @@ class InitAnswer:
 def init(names: tuple[str, ...], check: bool, tool: str) -> Answered:
     """Find the kernels of this repository, and write a card for each, the workflows and a policy.
 
-    Finds TORCH_LIBRARY, RegisterOperators, PYBIND11_MODULE, exports of TVM-FFI, what launches a @triton.jit function,
+    Finds TORCH_LIBRARY, PYBIND11_MODULE, exports of TVM-FFI, what launches a @triton.jit function,
     operators of tritonbench and KernelBot's task.yml. Runs no source and overwrites no file. What the sources do not
     tell is marked OPEN in the card. Of more than 12 kernels, or if there are cards already, only named ones get a card.
 

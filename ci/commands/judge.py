@@ -67,9 +67,7 @@ TASKS = click.Choice(["bench", "profile", "fuzz"])
 @dataclass(frozen=True)
 class RenderedReport:
     markdown: str
-    """The comment."""
     files: tuple[str, ...]
-    """That were written."""
 
 
 @click.command()
@@ -184,7 +182,6 @@ def decide(
 @dataclass(frozen=True)
 class DecidingNumbers:
     numbers: tuple[DecidingNumber, ...]
-    """The policy's keys, then the constants of the modules."""
 
 
 @click.command()

@@ -75,7 +75,6 @@ def patterns(session: str | None, run: Path | None, doctor: Path | None, every: 
 class PromptAnswer:
     session: str
     text: str
-    """Markdown."""
 
 
 @click.command()

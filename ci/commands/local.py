@@ -26,9 +26,7 @@ from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
 
 SIBLINGS = "siblings"
-"""A check of `doctor --gpu`."""
 TRIED = "tried"
-"""In the cache: what `try` leaves."""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,6 @@ LISTED = "as `kernelgate cards` lists them; may be repeated"
 @dataclass(frozen=True)
 class BuildAnswer:
     libraries: dict[str, Library]
-    """By their cards."""
     left_out: dict[str, str]
     """Cards without a library, and why."""
 
@@ -111,12 +110,10 @@ def cards(only_list: bool, from_cards: Path | None, as_json: bool) -> int:
 @dataclass(frozen=True)
 class BenchAnswer:
     record: str
-    """The file."""
     cases: int
     processes: int
     gpu_seconds: float
     next: str
-    """The command that judges it."""
 
 
 @click.command()

@@ -51,8 +51,6 @@ class FiniteNumber(click.FloatRange):
 
 
 class ShardNumber(click.ParamType[tuple[int, int]]):
-    """ "2/4" as (2, 4)."""
-
     name = "number/count"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -128,8 +126,6 @@ def with_rules(load: Callable[..., Policy] = policy.load, *, presets: bool = Fal
 
 
 class JsonOption(click.Option):
-    """`--json`, with the model that it prints, whose schema `kernelgate schema` shows."""
-
     def __init__(self, *words: Any, model: Any, **more: Any) -> None:
         super().__init__(*words, **more)
         self.model = model
@@ -220,6 +216,22 @@ class AskedSides:
         return cards.of_checkout(Path.cwd(), self.cards)
 
 
+def one_side(command: Command) -> Command:
+    """Gives a command that is about the head the options that name it, as `sides`; it may have a base to look at."""
+
+    @click.option("--ref", help="This commit instead of the working tree.")
+    @click.option("--library", type=PATH, help="A compiled library instead: FOLDER[@sha256:DIGEST].")
+    @click.option("--base", help="Try what is found at this commit, too: what it does alike is not the head's fault.")
+    @click.option("--base-library", type=PATH, help="The same of a compiled library.")
+    @from_cards
+    @wraps(command)
+    def of_head(from_cards: Path | None, **more: Any) -> Any:
+        head, base = (more.pop("ref"), more.pop("library")), (more.pop("base"), more.pop("base_library"))
+        return command(sides=AskedSides(base, head, cards=from_cards), **more)
+
+    return of_head
+
+
 def two_sides(command: Command) -> Command:
     """Gives a command the options that name base and head, of which the base may be left out, as `sides`."""
     return both_sides(click.option("--alone", is_flag=True, help="The head without a base.")(command))
@@ -248,7 +260,6 @@ def stored_times(rules: Policy, gpu: str | None, repo: Path) -> Path | None:
 
 
 def shown(answer: Any) -> str:
-    """A model, or a dataclass that stands for one, as JSON."""
     data = TypeAdapter(type(answer)).dump_python(answer, mode="json", by_alias=True)
     data = json.loads(json.dumps(data), parse_constant=lambda _: None)  # JSON has no number for infinities and NaN
     text = json.dumps(data, indent=2, ensure_ascii=False)

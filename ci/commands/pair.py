@@ -24,7 +24,6 @@ from kernelgate.ci.judge.sentences import mark
 from kernelgate.ci.policy.policy import Policy
 
 MAX_NAME = 60
-"""Characters of a case that are shown."""
 
 
 @click.command()

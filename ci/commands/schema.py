@@ -43,7 +43,6 @@ def models() -> dict[str, Any]:
 
 
 def commands(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
-    """Every command by its words, such as `session next`."""
     context = click.Context(group)
     for name in group.list_commands(context):
         try:

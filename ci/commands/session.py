@@ -43,8 +43,6 @@ def checkout() -> Path:
 
 @dataclass(frozen=True)
 class SessionAtHand:
-    """What a command works on."""
-
     session: Session
     root: Path
     rules: Policy

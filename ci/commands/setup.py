@@ -102,7 +102,6 @@ def setup(repository: str, yes: bool, undo: bool) -> Answered:
 
 
 def repository_bot(repository: str) -> Bot:
-    """Raises UsageError where that is no repository's name."""
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository, re.ASCII):
         raise UsageError(f"{visible(repository, 80)!r} is no repository: name it as OWNER/NAME")
     return client.connect(Step({**Step().environment, "GITHUB_REPOSITORY": repository}))
@@ -129,7 +128,6 @@ def _made(at: Place, kept: KeptSettings, yes: bool) -> Iterator[SettingAnswer]:
 
 
 def _restored(at: Place, kept: KeptSettings, yes: bool) -> Iterator[SettingAnswer]:
-    """The last change first."""
     before, known = dict(kept.before), {setting.name: setting for setting in hub.settings(at)}
     for name in reversed(kept.before):
         setting, then = known.get(name), kept.before[name]

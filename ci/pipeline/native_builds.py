@@ -24,7 +24,6 @@ OF_A_TOOL = re.compile(r"-X[a-z]+")
 
 
 def extensions(names: Sequence[str], read: Read) -> tuple[Build, ...]:
-    """The builds of every setup.py, of what torch compiles when it is imported, and of every CMakeLists.txt."""
     texts = [(name, read(name)) for name in names if name.endswith((".py", "CMakeLists.txt"))]
     python = [one for name, text in texts if MAY_BUILD.search(text) for one in _of_python(name, text, names)]
     cmake = [one for name, text in texts if name.endswith(".txt") for one in _of_cmake(name, text, names)]
@@ -140,7 +139,6 @@ class _Reader:
         return _extension(files, both, nvcc, unread) if files else None
 
     def _defined(self, node: ast.expr | None) -> Iterator[str]:
-        """Of pairs such as ("WITH_CUDA", None)."""
         given = self.values.get(node.id, []) if isinstance(node, ast.Name) else [node] if node else []
         for pair in (one for value in given for one in ast.walk(value)):
             match pair:
@@ -221,7 +219,6 @@ class _CMake:
         self.places: dict[str, str] = {}
 
     def expanded(self, word: str) -> list[str]:
-        """With its variables' values; those that are not known stay as they are."""
         if (whole := VARIABLE.fullmatch(word)) and whole[1] in self.values:
             return self.values[whole[1]]
         joined = VARIABLE.sub(lambda one: ";".join(self.values.get(one[1], [one[0]])), word)

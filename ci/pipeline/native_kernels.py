@@ -14,7 +14,6 @@ from kernelgate.ci.pipeline.native_builds import closing, extensions
 
 BLOCK = re.compile(
     r"\b((?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_EXPAND)?|PYBIND11_MODULE)\s*\(\s*\w+\s*,\s*(\w+)\s*\)\s*\{"
-    r"|\b(RegisterOperators)\(\)"
 )
 TVM_FFI = re.compile(r"^[ \t]*TVM_FFI_DLL_EXPORT_TYPED_FUNC\(\s*(\w+)\s*,\s*([\w:]+)\s*\)", re.MULTILINE)
 DEFINED = re.compile(
@@ -94,8 +93,8 @@ def _line_at(text: str, position: int) -> int:
 def _bound(text: str) -> Iterator[tuple[str, int, str, str, str]]:
     """How, line, name below the module, C++ function and schema of every function that this file binds."""
     for block in BLOCK.finditer(text):
-        body = text[block.end() : closing(text, block.end() - 1) if block[1] else text.find(";", block.end())]
-        modules: dict[str, str | None] = {block[2] or "": ""}
+        body = text[block.end() : closing(text, block.end() - 1)]
+        modules: dict[str, str | None] = {block[2]: ""}
         owner: str | None = ""  # None for a type, whose methods are no kernels
         for one in DEFINED.finditer(body):
             if one["type"]:
@@ -108,13 +107,12 @@ def _bound(text: str) -> Iterator[tuple[str, int, str, str, str]]:
                 name = said.partition("(")[0].partition("::")[2] or said.partition("(")[0]
                 if owner is not None and name.isidentifier():
                     line, schema = _line_at(text, block.end() + one.start("said")), said if "->" in said else ""
-                    yield block[1] or block[3], line, f"{owner}{name}", one["function"] or "", schema
+                    yield block[1], line, f"{owner}{name}", one["function"] or "", schema
     for export in TVM_FFI.finditer(text):
         yield "TVM_FFI_DLL_EXPORT_TYPED_FUNC", _line_at(text, export.start(1)), export[1], export[2], ""
 
 
 def of_schema(schema: str) -> Signature | None:
-    """Of an operator's schema, such as "scale(Tensor(a!) out, Tensor x, float factor=1.0) -> ()"."""
     found = SCHEMA.fullmatch(schema.strip())
     if found is None:
         return None
@@ -132,7 +130,6 @@ def of_schema(schema: str) -> Signature | None:
 
 
 def _of_function(function: str, file: str, texts: Mapping[str, str]) -> Signature | None:
-    """Of a C++ function: its definition, here or in another file."""
     name = function.rpartition("::")[2]
     if not name:
         return None

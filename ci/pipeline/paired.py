@@ -28,7 +28,6 @@ class Paired:
     """What `paired` found. Percentages are changes of the time: positive is slower."""
 
     base_us: float
-    """Median time of one call, of this process."""
     head_us: float
     change_pct: float
     interval_pct: tuple[float, float]

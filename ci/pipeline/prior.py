@@ -60,7 +60,6 @@ def past(say: Callable[[str], None]) -> Past:
 
 
 def index() -> str | None:
-    """A file's path, or the URL of a database; None where no history is configured."""
     store, database = os.environ.get(STORE), os.environ.get(DATABASE)
     if database or not store or "://" in store:
         return database or None

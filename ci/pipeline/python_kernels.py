@@ -24,6 +24,7 @@ OF_TENSORS = {
 """What code asks of tensors alone, so that an argument without an annotation is known for one."""
 SHORT = re.compile(rf"d?[A-Z][A-Za-z]?|{found_kernels.ONE_ROW.pattern.removeprefix('(?i)')}")
 """What is handed to a launch under such a name is a tensor."""
+HANDED = "it hands a kernel on or is given one, which is not followed: name a function that launches it"
 SAVED = "autograd calls it with what forward saved, which a card's state() makes"
 
 
@@ -43,7 +44,6 @@ class Module:
 
 
 def modules(names: Sequence[str], read: Read) -> list[Module]:
-    """What has to do with Triton."""
     return [Module(name, parsed(read(name))) for name in found_kernels.sources(names, ".py") if "triton" in read(name)]
 
 
@@ -55,8 +55,8 @@ def find(every: Sequence[Module], names: Sequence[str]) -> Iterator[found_kernel
                 continue
             if not _launches(function, jitted):
                 called = f"{owner.name}.{function.name}" if owner else function.name
-                for why, line in _unclear(function, jitted).items():
-                    yield Skipped(f"{module.file}:{line}", f"{called}: {why}")
+                if (line := _unclear(function, jitted)) is not None:
+                    yield Skipped(f"{module.file}:{line}", f"{called}: {HANDED}")
                 continue
             of_autograd = owner is not None and bool(bases(owner) & {"Function"})
             if owner is None or (of_autograd and function.name == "forward"):
@@ -91,29 +91,21 @@ def _launches(function: Function, jitted: set[str]) -> bool:
 
 
 def _calls(function: Function) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
-    """What is called as kernel[grid](…), and with what."""
     for one in ast.walk(function):
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Subscript):
             yield one.func.value, one.args
 
 
-def _unclear(function: Function, jitted: set[str]) -> dict[str, int]:
-    """What is not known of lines by which a kernel may be launched, and the first line of each kind."""
+def _unclear(function: Function, jitted: set[str]) -> int | None:
+    """The first line that hands a kernel on, compiles one, or launches what it is given."""
     given = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)} - {"self"}
-    said: dict[str, int] = {}
-    for called, _ in _calls(function):
-        if names := sorted(named(called) & given):
-            why = f"it launches {names[0]}, which it is given: name a function that gives it one"
-            said.setdefault(why, called.lineno)
+    lines = [called.lineno for called, _ in _calls(function) if named(called) & given]
     for one in (one for one in ast.walk(function) if isinstance(one, ast.Call)):
-        warmed = one.func.value if isinstance(one.func, ast.Attribute) and one.func.attr == "warmup" else None
-        if warmed is not None and named(warmed) & (jitted | given):
-            why = f"what {ast.unparse(one.func)}() compiles and who launches that is not followed"
-            said.setdefault(why, one.lineno)
-        elif handed := sorted(set().union(*map(named, (*one.args, *(each.value for each in one.keywords)))) & jitted):
-            to = ast.unparse(one.func).partition("\n")[0]
-            said.setdefault(f"it hands {handed[0]} to {to}(), which is not followed", one.lineno)
-    return said
+        warmed = isinstance(one.func, ast.Attribute) and one.func.attr == "warmup" and named(one.func.value)
+        handed = set().union(*map(named, (*one.args, *(each.value for each in one.keywords))))
+        if (handed & jitted) or (warmed and warmed & (jitted | given)):
+            lines.append(one.lineno)
+    return min(lines, default=None)
 
 
 def _kernel(module: Module, function: Function, owner: ast.ClassDef | None, names: Sequence[str]) -> FoundKernel:
@@ -181,7 +173,6 @@ def _kind(one: ast.arg, tensors: set[str]) -> found_kernels.ArgumentKind:
 
 
 def _results(function: Function) -> tuple[str, ...]:
-    """The names of what it returns last."""
     returned = [one for one in ast.walk(function) if isinstance(one, ast.Return) and one.value is not None]
     if not returned:
         return ()

@@ -82,10 +82,8 @@ class Scan:
 
     repo: Path
     since: str
-    """As the user said it."""
     ends: tuple[str, str]
     cards: Path
-    """They stand in place of every commit's own."""
     case: str | None
     budget_s: float
     rounds: int
@@ -94,8 +92,6 @@ class Scan:
 
 @dataclass
 class Survey:
-    """Commits by their place in the range, the oldest first."""
-
     bench: Workbench
     touching: frozenset[int]
     reads: list[ProcessRead] = field(default_factory=list)
@@ -275,7 +271,6 @@ def windows(places: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
 
 
 def _differences(survey: Survey) -> list[tuple[int, int, float, float]]:
-    """Of neighbours: both, the log change, and the least one that is suspected."""
     timed = [place for place in survey.libraries if any(place in read for read in survey.reads)]
     found = []
     for before, after in pairwise(timed):

@@ -121,8 +121,6 @@ exit "$code"
 
 @dataclass(frozen=True)
 class Submission:
-    """What is measured, where, and by which command."""
-
     kernelgate: tuple[str, ...]
     repository: Path
     output: Path
@@ -131,10 +129,8 @@ class Submission:
     seed: int
     shards: int
     gpu: str | None = None
-    """Slurm's name of the type."""
     partition: str | None = None
     times: Path | None = None
-    """A record by whose times cases are dealt out."""
 
     def array_script(self) -> str:
         options = {

@@ -31,7 +31,6 @@ def rules(file: Path | None, preset: str = "default") -> Policy:
 
 
 def expected(rules: Policy) -> dict[str, Expected]:
-    """What a whole measurement of a pull request holds, by the label of its GPU."""
     known = cards.read(Path(cards.FOLDER))
     least = rules.processes.minimum
     return {gpu.label: cards.planned(known, least, gpu.label, gpu.target, rules.checks) for gpu in rules.measure.gpus}

@@ -93,14 +93,6 @@ STABLE_TORCH_LIBRARY(my_ops, m) {
 TORCH_LIBRARY_FRAGMENT(my_ops, m) { m.def("split(Tensor x, Tensor? mask) -> (Tensor, Tensor)"); }
 TORCH_LIBRARY_FRAGMENT(my_ops, m) { m.class_<Model>("Model").def("forward", [](Tensor x) { return x; }); }
 """
-REGISTRY = """\
-#include <torch/script.h>
-torch::Tensor segment_sum(torch::Tensor src, torch::Tensor indptr, std::optional<torch::Tensor> out) { return src; }
-int64_t version() { return 1; }
-static auto registry = torch::RegisterOperators()
-    .op("my_ops::segment_sum", &segment_sum)
-    .op("my_ops::version", &version);
-"""
 FFI = """\
 #include "tvm_ffi_utils.h"
 auto softmax(TensorView x, TensorView out, Optional<TensorView> scale) noexcept -> void;
@@ -277,12 +269,6 @@ def test_schemas_become_calls(init: Any, tmp_path: Path) -> None:
     )
 
 
-def test_operators_of_the_older_registry(init: Any, tmp_path: Path) -> None:
-    _, said = init({"csrc/segment.cpp": REGISTRY})
-    assert found(said) == {"segment_sum": "RegisterOperators"}, "what returns no tensor is no kernel"
-    assert "return ops.segment_sum(src, indptr, None)" in card(tmp_path, "segment_sum")
-
-
 def test_exports_of_tvm_ffi(init: Any, tmp_path: Path) -> None:
     _, said = init({"csrc/softmax_binding.cu": FFI})
     assert found(said) == {"softmax": "TVM_FFI_DLL_EXPORT_TYPED_FUNC"}, "what plans a launch is no kernel"
@@ -320,11 +306,8 @@ class Model:
 def test_what_is_given_a_kernel_and_what_only_compiles_one_is_named(init: Any) -> None:
     _, said = init({"given.py": GIVEN})
     assert not said["kernels"]
-    assert said["skipped"] == [
-        "given.py:6: _launch: it launches kernel, which it is given: name a function that gives it one",
-        "given.py:8: add: it hands add_kernel to _launch(), which is not followed",
-        "given.py:10: compiled: what add_kernel.warmup() compiles and who launches that is not followed",
-    ]
+    found = [one.split(": ")[:2] for one in said["skipped"]]
+    assert found == [["given.py:6", "_launch"], ["given.py:8", "add"], ["given.py:10", "compiled"]]
 
 
 def test_operators_of_tritonbench_and_tasks_of_kernelbot(init: Any, tmp_path: Path) -> None:
@@ -411,21 +394,6 @@ def test_of_many_kernels_the_named_ones_get_cards(init: Any, tmp_path: Path, end
     told = ends_with(0, "init", "scale7").out
     assert "scale7: TORCH_LIBRARY" in told
     assert "scale11" not in told, "only what was named"
-
-
-def test_where_there_are_cards_the_rest_is_written_and_no_card_but_those_named(
-    init: Any, tmp_path: Path, ends_with: EndsWith
-) -> None:
-    """A card by hand may call several of the operators that a binding defines."""
-    _, said = init({**NORMS, ".ci/kernels/norms.py": "mine"})
-    assert {".github/workflows/report.yml", ".github/pull_request_template.md"} <= {*said["written"]}
-    assert not [name for name in said["written"] if name.startswith(".ci/kernels")]
-    assert (
-        "no card is written of 2 kernels: name those that matter, such as: kernelgate init norm_"
-        in ends_with(0, "init").out
-    )
-    init(None, "norm_fwd")
-    assert {path.name for path in (tmp_path / ".ci/kernels").glob("*.py")} == {"norms.py", "norm_fwd.py"}
 
 
 def test_a_repository_without_kernels_is_told_so(init: Any, tmp_path: Path, ends_with: EndsWith) -> None:
