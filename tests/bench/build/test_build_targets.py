@@ -114,6 +114,7 @@ def test_facts_are_read_without_sources(carried: Library) -> None:
     (found,) = library.build_records(Sides(None, carried))
     (kernel,) = found.kernels
     assert (found.card, found.side, found.sha, found.targets) == (CARD, "head", "1" * 40, ("sm_89",))
+    assert (found.tree, found.call_hash) == ("clean", carried.manifest.card_sha256)
     assert (found.key, found.library_sha256) == (carried.manifest.key, carried.manifest.sha256)
     assert (kernel.name, kernel.target, kernel.threads) == ("kernel", "sm_89", 96)
     assert (kernel.spill_bytes, kernel.static_shared_bytes, kernel.dynamic_shared_bytes) == (0, 0, 6144)

@@ -152,6 +152,7 @@ def test_facts_of_what_the_timed_cases_launch(built: Path, made: Compiled) -> No
     assert {one.threads for (_, name), one in known.items() if name == "single_kernel"} == {2 * 32}
     product = known["sm_90", "product_kernel"]
     assert product.dynamic_shared_bytes
+    assert product.static_shared_bytes == 0, "without the system's kilobyte"
     assert product.threads == 4 * 32
     assert product.instructions["HGMMA"]
 
