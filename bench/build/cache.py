@@ -29,14 +29,11 @@ CACHE_VARIABLE = "KERNELGATE_CACHE"
 BUILDING = "building"
 """In the cache: the folders where libraries are made, each of whose locks is held meanwhile."""
 LOCKS, LOGS = "locks", "logs"
-OBJECTS = "objects"
-"""In the cache: what compilers made of translation units that several libraries have, by key; of each, …"""
-OBJECT, OUTPUT = "unit.o", "output.txt"
-"""… the object, and what its compiler printed."""
+OBJECTS, OBJECT, OUTPUT = "objects", "unit.o", "output.txt"
+"""In the cache: what compilers made of translation units that several libraries have, by key, and what they printed."""
 PARTS = {"extension": (LIBRARY, SOURCES), "package": (PACKAGE, CACHE)}
 """What an entry holds beside its manifest, by the kind of library."""
 _KEY = re.compile(r"[0-9a-f]{32}")
-"""Of sources, recipe and compilers: also the name of a folder."""
 _held: dict[Path, int] = {}
 
 
@@ -91,8 +88,7 @@ def cached(key: str, make: Callable[[Path], Manifest]) -> Library:
 
 @contextmanager
 def claimed(keys: Iterable[str]) -> Iterator[frozenset[str]]:
-    """Of these units' keys, those that no other build compiles now: until the block ends, others leave them to this
-    one, and wait for them."""
+    """Of these units' keys, those that no other build compiles now: until the block ends, others wait for them."""
     with ExitStack() as held:
         handles = {key: os.open(_claim_of(key), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666) for key in keys}
         for handle in handles.values():
@@ -234,18 +230,16 @@ def hold(entry: Path) -> None:
 def prune(cache: Path, unused_s: float, most_bytes: float) -> Pruned:
     """Removes libraries that nobody took for so long, with their logs; then those that waited longest, until it fits.
     Raises OSError and OutputError where the cache may not be read or written."""
-    every = (*entries(cache), *entries(cache / OBJECTS))
-    now, left = time.time(), sorted(every, key=lambda entry: entry.last_used)
-    size = sum(entry.size for entry in left)
+    every = sorted((*entries(cache), *entries(cache / OBJECTS)), key=lambda entry: entry.last_used)
+    now, size = time.time(), sum(entry.size for entry in every)
     removed, in_use = list[CacheEntry](), list[CacheEntry]()
-    for entry in left:
+    for entry in every:
         if now - entry.last_used <= unused_s and size <= most_bytes:
             break
         gone = _removed(entry.folder)
         (removed if gone else in_use).append(entry)
         size -= entry.size if gone else 0
-    kept = tuple(entry for entry in left if entry not in removed)
-    return Pruned(tuple(removed), kept, tuple(in_use))
+    return Pruned(tuple(removed), tuple(entry for entry in every if entry not in removed), tuple(in_use))
 
 
 def entries(cache: Path) -> Iterator[CacheEntry]:

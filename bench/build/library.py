@@ -1,9 +1,8 @@
 """One commit's compiled kernel: a folder, all that crosses from the machine that compiles to the one that measures.
 
-`library.json` says what it is. An extension's folder holds `kernel.so`, which registers its operators under a namespace
-of its own, so that base and head can live in one process. A package's holds its sources in `package/` and what Triton
-made of them for each target in `cache/`; an extension has its own in `sources/`, to be quoted. `card/<name>.py` is the
-commit's own card, for its `call`.
+`library.json` says what it is. An extension has `kernel.so`, whose operators have a namespace of its own, so that base
+and head can live in one process, and `sources/`, to be quoted. A package has its sources in `package/` and what Triton
+made of them for each target in `cache/`. `card/<name>.py` is the commit's own card, for its `call`.
 """
 
 from __future__ import annotations
@@ -55,8 +54,8 @@ class Manifest(BaseModel, extra="forbid", frozen=True, defer_build=True):
     operators: tuple[str, ...] = ()
     """What importing a package registers with torch, such as "my_ops::scale"; not what installed packages do."""
     imports: tuple[str, ...] = ()
-    """The installed modules that importing a package imports, in that order: a process can have them before its turn.
-    Empty where the package sets variables of the environment, which these may read."""
+    """The installed modules that importing a package imports, in that order. Empty where the package sets variables of
+    the environment, which these may read."""
     torch: str | None = None
     """The one version of torch that can load it; None where any from 2.11 on can."""
     sha: str | None
@@ -70,8 +69,7 @@ class Manifest(BaseModel, extra="forbid", frozen=True, defer_build=True):
     """Of the library file, or of all files of a package."""
     card_sha256: str | None = None
     kernels: tuple[KernelFacts, ...]
-    """Without occupancy, which is a GPU's. No default: a manifest without it is refused, so that its library is built
-    again."""
+    """Without occupancy, which is a GPU's. No default: a library without it is built again."""
     facts_missing: str | None = None
     warnings: tuple[CompilerWarning, ...] | None = None
     """What the compilers warn of in the sources; null of a package, and of a library from before they were kept."""
@@ -234,8 +232,7 @@ def card_in(folder: Path, manifest: Manifest) -> Path:
 
 
 def sources_in(library: Library) -> Path:
-    """The folder of what the library was made of, by the commit's paths (of a package, by those of imports). It may be
-    missing."""
+    """What the library was made of, by the commit's paths (of a package, by those of imports). It may be missing."""
     return library.folder / (SOURCES if library.manifest.kind == "extension" else PACKAGE)
 
 
@@ -262,9 +259,9 @@ def code_on(library: Library, device: record.Device) -> dict[str, str]:
     manifest = library.manifest
     if device.compute_capability is None:
         return {"": manifest.host} if manifest.kind == "extension" and manifest.host else {}
-    major, minor = map(int, device.compute_capability.split("."))
     if manifest.kind == "package":  # Triton compiles for the very GPU
-        return manifest.code.get(f"sm_{major}{minor}", {})
+        return manifest.code.get(f"sm_{device.compute_capability.replace('.', '')}", {})
+    major, minor = map(int, device.compute_capability.split("."))
     every = {name: archs.target(name.removeprefix("sm_")) for name in sorted(manifest.code)}
     fitting = [manifest.code[name][""] for name, target in every.items() if archs.runs_on(target, (major, minor))]
     return {"": " ".join(fitting)} if fitting else {}

@@ -53,8 +53,7 @@ class Extension:
 
     `sources` are patterns below the repository's root, such as "csrc/rmsnorm*"; a folder stands for all in it. Headers
     that they include with quotes come along. `flags` go to both compilers, `nvcc_flags` to nvcc alone. `torch`: the
-    version of torch, such as "2.11", for sources that include torch/extension.h; the others are compiled to the stable
-    ABI and run on every torch from 2.11 on.
+    version, such as "2.11", for sources that include torch/extension.h; others run on every torch from 2.11 on.
     """
 
     sources: tuple[str, ...]
@@ -200,8 +199,7 @@ def whole(_: Iterable[str]) -> None:
 
 def read_sources(tree: Path, name: str, card: str, spec: Extension, check_out: CheckOut = whole) -> Sources:
     """A card's sources in a work tree, which errors call `name`, with the headers that they include. `check_out` gets
-    every path before it is looked at: of a commit's tree only that is there. Raises BuildError for what cannot be
-    compiled, or leads out of the tree."""
+    every path before it is looked at. Raises BuildError for what cannot be compiled, or leads out of the tree."""
     files: dict[str, bytes] = {}
     if odd := next(filter(OPTIONS_FILE.match, (*spec.flags, *spec.nvcc_flags)), None):
         raise BuildError(f"{name}: the flag {odd} of the card {card} names a file of options: write them in the card")

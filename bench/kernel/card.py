@@ -208,18 +208,15 @@ def _named(function: Callable[..., Any]) -> frozenset[str] | None:
 def call_needs(kernel: Kernel) -> tuple[str, ...]:
     """The names that `call` takes after ops and case and has no default for."""
     by_name = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-    parameters = _parameters_of_call(kernel)[2:]
+    parameters = list(signature(kernel.call).parameters.values())[2:]
     return tuple(one.name for one in parameters if one.kind in by_name and one.default is one.empty)
 
 
 def call_by_name(kernel: Kernel) -> bool:
     """Whether `call` takes ops, case, and all else by name."""
-    parameters, nameless = _parameters_of_call(kernel), (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL)
+    parameters = list(signature(kernel.call).parameters.values())
+    nameless = (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL)
     return len(parameters) >= 2 and all(one.kind not in nameless for one in parameters[2:])
-
-
-def _parameters_of_call(kernel: Kernel) -> list[Parameter]:
-    return list(signature(kernel.call).parameters.values())
 
 
 def by_name(outputs: Output | Mapping[str, Output]) -> dict[str, Output]:

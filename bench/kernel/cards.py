@@ -166,9 +166,9 @@ def read(
     more: Mapping[str, tuple[dict[str, AxisValue], ...]] | None = None,
     tiles: Sequence[Mapping[str, int]] = (),
 ) -> Cards:
-    """The cards in a folder; none where there is no such folder. `more`: cases to describe besides, by card. `tiles`:
-    what each card is asked about tiles. A card that ends the process that reads it is a mistake, and the others are
-    read without it. Raises KernelgateError where one hangs, or the process is killed from outside."""
+    """The cards in a folder; none where there is none. `more`: cases to describe besides, by card. A card that ends the
+    process that reads it is a mistake. Raises KernelgateError where one hangs, or the process is killed from outside.
+    """
     if not folder.is_dir():
         return Cards(folder, ())
     if not os.access(folder, os.R_OK | os.X_OK):  # in which pathlib finds nothing
@@ -291,13 +291,13 @@ def expected(
 
 
 def _by_id(cards: Cards, wanted: Sequence[str]) -> tuple[ChosenCase, ...]:
-    parsed = [_named(cards, text) for text in wanted]
+    parsed = [(card, case_axes.case_id(axes), axes) for card, axes in (_named(cards, text) for text in wanted)]
     new: dict[str, list[dict[str, Any]]] = {}
-    for card, axes in parsed:
-        if case_axes.case_id(axes) not in card.cases:
+    for card, id_, axes in parsed:
+        if id_ not in card.cases:
             new.setdefault(card.name, []).append(axes)
-    again = {card.name: with_cases(card, new[card.name]) if card.name in new else card for card, _ in parsed}
-    return tuple(ChosenCase(again[card.name], again[card.name].cases[case_axes.case_id(axes)]) for card, axes in parsed)
+    again = {card.name: with_cases(card, new[card.name]) if card.name in new else card for card, _, _ in parsed}
+    return tuple(ChosenCase(again[card.name], again[card.name].cases[id_]) for card, id_, _ in parsed)
 
 
 def with_cases(card: CardFacts, more: Iterable[dict[str, AxisValue]]) -> CardFacts:

@@ -184,8 +184,7 @@ def _sources(of: Path, tree: Tree, card: CardFacts, check_out: CheckOut) -> Mapp
 
 
 def build_card(tree: Tree, card: CardFacts, how: HowToBuild | None = None, sha: str | None = None) -> Library:
-    """One card's library. `sha`: its commit, else HEAD where the sources are its. Raises CardError where the card names
-    sources that are not there, or does not fit its library; else as build_commit."""
+    """One card's library. `sha`: its commit, else HEAD where the sources are its. Raises as build_commit."""
     how, spec = how or HowToBuild(), card.build
     own = () if how.cards else (f"{cards.FOLDER}/{card.name}.py",)
 

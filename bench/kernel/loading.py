@@ -1,9 +1,8 @@
 """Imports a card's file or a package, and says what went wrong. Base's and head's of one name may share a process.
 
-Every side's modules have names of their own in sys.modules: the base's `my_kernels` is `my_kernels__base`. So relative
-imports stay within a side. An absolute `import my_kernels.swiglu`, at the top or inside a function, is answered by who
-asks: builtins.__import__ and importlib.import_module are replaced by functions that translate the name for modules of a
-side and leave everyone else alone.
+Every side's modules have names of their own in sys.modules: the base's `my_kernels` is `my_kernels__base`. An absolute
+`import my_kernels.swiglu` is answered by who asks: builtins.__import__ and importlib.import_module are replaced by
+functions that translate the name for modules of a side and leave everyone else alone.
 """
 
 from __future__ import annotations
@@ -156,10 +155,10 @@ _import_module = importlib.import_module
 
 
 def load_package(folder: Path, name: str, side: str, importer: str | None = None) -> ModuleType:
-    """The package `name` from `folder`, or the module of one, as that of `side`, which is a word; a second call gives
-    the same. `importer`: the `__name__` of a module outside of it that may import it, too: the side's card. Of a
-    module's package, an `__init__` that wants what is not installed, such as the project's compiled part, ends there.
-    Raises PackageImportError, and KernelgateError where the side already has the package from another folder."""
+    """The package `name` from `folder`, or the module of one, as that of `side`, which is a word. `importer`: the
+    `__name__` of the side's card, which may import it, too. Of a module's package, an `__init__` that wants what is not
+    installed, such as the project's compiled part, ends there. Raises PackageImportError, and KernelgateError where the
+    side already has the package from another folder."""
     root, dot, inside = name.partition(".")
     package = SidePackage(folder.absolute(), root, alias_of(name, side), importer)
     wanted = f"{package.alias}{dot}{inside}"
