@@ -59,7 +59,7 @@ def test_faster(project: Project) -> None:
     assert [process.role for process in found.processes].count("witness") == 3
     assert all(calls.compared and not calls.failed for timing in timings for calls in timing.calls.values())
     found_out = judge(found, policy.load(ROOT / ".ci/kernelgate.toml"))
-    assert found_out.verdict in (Outcome.IMPROVED, Outcome.INCONCLUSIVE), "which a busy machine leaves it"
+    assert found_out.verdict is not Outcome.REGRESSED, "the other case may seem a percent slower on a busy machine"
 
     project.report(run.id)
     [comment] = project.server.bodies(1)
