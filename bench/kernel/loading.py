@@ -1,6 +1,7 @@
 """Imports a card's file or a package, and says what went wrong. Base's and head's of one name may share a process.
 
-Every side's modules have names of their own in sys.modules: the base's `my_kernels` is `my_kernels__base`. An absolute
+Every side's modules have names of their own in sys.modules: the base's `my_kernels` is `my_kernels__base.my_kernels`,
+which holds and begins with the name, since packages look for their own in a function's `__module__`. An absolute
 `import my_kernels.swiglu` is answered by who asks: builtins.__import__ and importlib.import_module are replaced by
 functions that translate the name for modules of a side and leave everyone else alone.
 """
@@ -130,13 +131,12 @@ class SidePackage:
     name: str
     """As the package's own code writes it."""
     alias: str
-    """In sys.modules."""
+    """Of the module in sys.modules that holds it."""
     importer: str | None
     """A module outside of the package, the side's card, whose imports of the package mean this one."""
 
     def translated(self, name: str) -> str:
-        root, dot, rest = name.partition(".")
-        return f"{self.alias}{dot}{rest}" if root == self.name else name
+        return f"{self.alias}.{name}" if name.partition(".")[0] == self.name else name
 
 
 class PackageImportError(KernelgateError):
@@ -159,9 +159,9 @@ def load_package(folder: Path, name: str, side: str, importer: str | None = None
     `__name__` of the side's card, which may import it, too. Of a module's package, an `__init__` that wants what is not
     installed, such as the project's compiled part, ends there. Raises PackageImportError, and KernelgateError where the
     side already has the package from another folder."""
-    root, dot, inside = name.partition(".")
+    root, _, inside = name.partition(".")
     package = SidePackage(folder.absolute(), root, alias_of(name, side), importer)
-    wanted = f"{package.alias}{dot}{inside}"
+    wanted = package.translated(name)
     known = _packages.get(package.alias)
     if known is not None and known.folder != package.folder:
         raise KernelgateError(f"{side} already has the package {root} from {known.folder}; it cannot have {folder} too")
@@ -172,8 +172,11 @@ def load_package(folder: Path, name: str, side: str, importer: str | None = None
     _packages[package.alias] = package
     sys.dont_write_bytecode = True  # the folder is a library's, whose files are counted
     try:
+        holder = sys.modules[package.alias] = ModuleType(package.alias)
+        holder.__path__ = []
         spec = _spec(package)
-        module = sys.modules[package.alias] = importlib.util.module_from_spec(spec)
+        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        setattr(holder, root, module)
         if spec.loader is not None:
             try:
                 spec.loader.exec_module(module)
@@ -186,7 +189,7 @@ def load_package(folder: Path, name: str, side: str, importer: str | None = None
         if not isinstance(error, Exception | SystemExit):
             raise
         text = f"{type(error).__name__}: {error}".strip().split("\n")[0]
-        raise PackageImportError(name, place(error, package.folder), text.replace(package.alias, root)) from error
+        raise PackageImportError(name, place(error, package.folder), plain(text, package.alias)) from error
 
 
 _compiled: dict[str, ModuleType] = {}
@@ -234,8 +237,13 @@ def load_installed(folder: Path, name: str) -> ModuleType:
 
 
 def alias_of(name: str, side: str) -> str:
-    """What a side's package is called in sys.modules, also where `name` is a module of it."""
+    """The module in sys.modules that holds a side's package, also where `name` is a module of it."""
     return f"{name.partition('.')[0]}__{side}"
+
+
+def plain(text: str, alias: str) -> str:
+    """With the names that the package's own code writes."""
+    return text.replace(f"{alias}.", "")
 
 
 def called_by(alias: str) -> bool:
@@ -285,9 +293,10 @@ def place(error: BaseException, *folders: Path) -> str:
 def _spec(package: SidePackage) -> ModuleSpec:
     folder = package.folder / package.name
     file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
-    spec = importlib.util.spec_from_file_location(package.alias, file) if file.is_file() else None
+    name = package.translated(package.name)
+    spec = importlib.util.spec_from_file_location(name, file) if file.is_file() else None
     if folder.is_dir():
-        spec = spec or ModuleSpec(package.alias, None, is_package=True)
+        spec = spec or ModuleSpec(name, None, is_package=True)
         spec.submodule_search_locations = [str(folder)]
     if spec is None:
         text = f"{package.folder} has neither {package.name}/ nor {package.name}.py"
@@ -306,7 +315,8 @@ def _import_for_caller(
     if level == 0:  # a call of __import__ that is written out gives no globals
         wanted = _translated(name, sys._getframe(1).f_globals if globals is None else globals)
     try:
-        return _import(wanted, globals, locals, fromlist or (), level)
+        found = _import(wanted, globals, locals, fromlist or (), level)
+        return found if wanted == name or fromlist else getattr(found, name.partition(".")[0])
     except ModuleNotFoundError as error:
         _name_as_asked(error, name, wanted)
         raise
@@ -329,8 +339,7 @@ def _name_as_asked(error: ModuleNotFoundError, name: str, wanted: str) -> None:
     """A module that is not found has the name that its importer used: packages look at it, to learn whether an optional
     part of theirs is absent or fails."""
     if wanted != name and error.name:
-        alias, root = wanted.partition(".")[0], name.partition(".")[0]
-        error.name = error.name.replace(alias, root, 1)
+        error.name = plain(error.name, wanted.partition(".")[0])
 
 
 def _translated(name: str, caller: Mapping[str, object]) -> str:

@@ -106,7 +106,7 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
             if failed and timed:
                 return Compiled(error=failed)
             place = loading.place(error, SOURCES, request.card.parent)
-            text = _short(str(error)).replace(alias, request.package.partition(".")[0])
+            text = loading.plain(_short(str(error)), alias)
             skipped[case] = failed or _said(place, f"{type(error).__name__}: {text}")
         kernels = tuple(made) if timed and not request.turn else ()
         known = timed and not (request.turn or skipped or UNFORESEEN)

@@ -61,8 +61,10 @@ class FoundKernel:
     """Of the card, by where the kernel runs: "cases" on a GPU, "cpu_cases" on the CPU."""
     cases: tuple[str, ...] = ()
     """As Python writes each; none where no source names any."""
-    as_tuple: bool = False
-    """It takes its arguments as one."""
+    given: str = "({})"
+    """How it is called with its arguments, such as "(({},))" where it takes them as one tuple."""
+    shapes: str = ""
+    """Where the shapes of its inputs can be read, such as "Operator.get_input_iter(), operator.py:40"."""
     oracle: str = ""
     """Where the right result can be read, such as "reference.py:40"."""
     open: tuple[str, ...] = ()

@@ -188,7 +188,8 @@ def card_lines(kernel: FoundKernel) -> Iterator[str]:
     yield from _cases(kernel)
     yield ""
     yield "    def inputs(self, case, draw):"
-    yield f"        # {OPEN} the shapes of {inputs or 'its inputs'}, as the kernel takes them"
+    shapes = f", from {kernel.shapes}" if kernel.shapes else ", as the kernel takes them"
+    yield f"        # {OPEN} the shapes of {inputs or 'its inputs'}{shapes}"
     drawn = (f"{_name(one)}={_drawn(one, rows, columns)}" for one in tensors)
     yield from _wrapped("        return ", f"dict({', '.join(drawn)})")
     yield ""
@@ -246,8 +247,7 @@ def _call(kernel: FoundKernel, written: list[str], inputs: str) -> Iterator[str]
         if one.kind == "number" and one.default is None:
             yield f"        # {OPEN} the value of {one.name}"
     given = ", ".join(map(_value, kernel.arguments))
-    given = f"({given},)" if kernel.as_tuple else given
-    yield f"        {'' if written else 'return '}{kernel.called}({given})"
+    yield f"        {'' if written else 'return '}{kernel.called}{kernel.given.format(given)}"
 
 
 def _value(one: Argument) -> str:

@@ -191,26 +191,44 @@ TASKS = ("task.yml", "task.yaml")
 
 
 def operator(module: Module, names: Sequence[str]) -> Iterator[FoundKernel]:
-    """Each registered implementation that is no baseline."""
+    """Each registered implementation that is no baseline: a method that takes an operator and returns a function."""
     folder = posixpath.basename(posixpath.dirname(module.file))
-    for function, owner in module.functions:
-        marks = " ".join(ast.unparse(one) for one in function.decorator_list)
-        if owner is None or "register_benchmark" not in marks or "baseline=True" in marks:
+    methods = [(function, owner.name) for function, owner in module.functions if owner]
+    marked = {function: " ".join(map(ast.unparse, function.decorator_list)) for function, _ in methods}
+    baseline = next((one for one in methods if "baseline=True" in marked[one[0]]), None)
+    shapes = next((one for one in methods if one[0].name == "get_input_iter"), None)
+    for function, owner in methods:
+        if "register_benchmark" not in marked[function] or "baseline=True" in marked[function]:
             continue
-        method = f"{owner.name}.{function.name}"
+        asked = ", ".join(_asked_of_self(function))
         yield FoundKernel(
             name=snake(f"{folder}_{function.name}"),
             how="tritonbench",
             file=module.file,
             line=function.lineno,
-            called=f"ops.{method}",
+            called=f"ops.{owner}.{function.name}",
+            given="({})()",
             build=package(module.file, names),
-            arguments=tuple(Argument(one.name, "tensor") for one in arguments(function)[1:] if one.default is None),
+            arguments=(
+                Argument("self", "number", "None"),
+                *(Argument(one.name, "tensor") for one in arguments(function)[1:] if one.default is None),
+            ),
             results=("out",),
             dtypes=DTYPES,
-            oracle=f"the baseline in {module.file}",
-            open=(f"what {method} calls: that takes an operator of tritonbench, and returns a function",),
+            shapes=_place(module, shapes) if shapes else "",
+            oracle=_place(module, baseline) if baseline else "",
+            open=(f"{asked} of the operator: types.SimpleNamespace(...) in place of None",) if asked else (),
         )
+
+
+def _place(module: Module, method: tuple[Function, str]) -> str:
+    return f"{method[1]}.{method[0].name}(), {module.file}:{method[0].lineno}"
+
+
+def _asked_of_self(function: Function) -> dict[str, None]:
+    own = function.args.args[0].arg if function.args.args else ""
+    reads = (one for one in ast.walk(function) if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Load))
+    return dict.fromkeys(one.attr for one in reads if isinstance(one.value, ast.Name) and one.value.id == own)
 
 
 def folders(names: Sequence[str]) -> frozenset[str]:
@@ -247,7 +265,7 @@ def _task(name: str, benchmarks: Sequence[Any], names: Sequence[str], read: Read
         results=("out",),
         cases=tuple(filter(None, dict.fromkeys(listed))),
         oracle=f"ref_kernel(), {reference}:{oracle.lineno}" if oracle else "",
-        as_tuple=True,
+        given="(({},))",
         open=("what else generate_input() puts into the tuple that custom_kernel() takes",),
     )
 

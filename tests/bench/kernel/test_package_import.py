@@ -106,6 +106,13 @@ def test_a_module_is_had_without_what_only_its_package_wants(tmp_path: Path) -> 
         load(own, "my_kernels.ops.plain", "own")
 
 
+def test_a_package_finds_its_own_name_in_a_functions_module(tmp_path: Path) -> None:
+    # As tritonbench does, whose operators are called what follows "tritonbench.operators.".
+    text = "def side(): return SIDE\nname = side.__module__.partition('my_kernels.ops.')[2]\n"
+    loaded = sides(tmp_path, {"my_kernels/ops/softmax.py": text}, "my_kernels.ops.softmax")
+    assert [(one.name, one.side()) for one in loaded] == [("softmax", "base"), ("softmax", "head")]
+
+
 def test_a_single_module_and_a_folder_without_an_init(tmp_path: Path) -> None:
     base, head = sides(tmp_path / "module", {"one.py": "def call():\n    return SIDE\n"}, "one")
     assert (base.call(), head.call()) == ("base", "head")

@@ -140,6 +140,11 @@ class Operator(BenchmarkOperator):
     @register_benchmark()
     def fast_softmax(self, x):
         return lambda: x
+    @register_benchmark()
+    def scaled_softmax(self, x):
+        return lambda: x * self.scale
+    def get_input_iter(self):
+        yield torch.randn(4096, 512)
 """
 TASK = """\
 lang: "py"
@@ -313,7 +318,13 @@ def test_what_is_given_a_kernel_and_what_only_compiles_one_is_named(init: Any) -
 def test_operators_of_tritonbench_and_tasks_of_kernelbot(init: Any, tmp_path: Path) -> None:
     task = {"problems/scale/task.yml": TASK, "problems/scale/reference.py": REFERENCE, "problems/scale/sub.py": TRITON}
     _, said = init({"my_bench/operators/softmax/operator.py": OPERATOR, **task})
-    assert found(said) == {"softmax_fast_softmax": "tritonbench", "scale": "task.yml"}
+    operators = {"softmax_fast_softmax": "tritonbench", "softmax_scaled_softmax": "tritonbench"}
+    assert found(said) == {**operators, "scale": "task.yml"}
+    fast, scaled = (card(tmp_path, name) for name in operators)
+    assert "return ops.Operator.fast_softmax(None, x)()" in fast and "SimpleNamespace" not in fast
+    assert "# OPEN: scale of the operator: types.SimpleNamespace(...) in place of None" in scaled
+    assert "from Operator.plain(), my_bench/operators/softmax/operator.py:5" in fast
+    assert "the shapes of x, from Operator.get_input_iter(), my_bench/operators/softmax/operator.py:13" in fast
     written = card(tmp_path, "scale")
     assert written.count("dict(numrows=64, size=1024") == 1, "an axis has letters and digits, and two cases differ"
     assert "ops.custom_kernel((x, weight,))" in written.replace("weight))", "weight,))")
