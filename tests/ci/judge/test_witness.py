@@ -74,6 +74,24 @@ def test_a_contradiction_gives_both_figures_and_forbids_a_verdict(
 
 
 @pytest.mark.parametrize(
+    ("compared", "seen", "status"),
+    [
+        (7.0, 14.0, Status.REGRESSED),
+        (14.0, 7.0, Status.REGRESSED),
+        (7.0, 2.0, Status.UNDECIDED),
+        (2.0, 14.0, Status.UNDECIDED),
+        (-20.0, 14.0, Status.UNDECIDED),
+    ],
+)
+def test_a_head_that_is_slower_either_way_blocks(compared: float, seen: float, status: Status) -> None:
+    """tritonbench 7026472: a sum of 6.5 us is 7% slower in turns and 14% slower alone."""
+    one = only(made(compared, alone(seen, spread=1e-5)))
+    assert one.status is status
+    assert [found.code for found in one.findings] == ["witness_contradicts"]
+    assert bool(one.disqualifying) == (status is Status.UNDECIDED)
+
+
+@pytest.mark.parametrize(
     ("checks", "said"),
     [
         ([Check(kind="witness", card="norm", status="passed")], None),
@@ -99,7 +117,8 @@ EXACT = np.zeros(12)
 
 def contradicts(compared: Pooled, ratios: Any, family: int = 1, tolerated: float = TOLERANCE) -> bool:
     alpha = POLICY.certainty.alpha / family
-    return witness.contradiction(compared, True, stats.median_of(np.asarray(ratios)), alpha, tolerated) is not None
+    alone_ = stats.median_of(np.asarray(ratios))
+    return witness.contradiction(compared, True, alone_, alpha, tolerated, POLICY.gates) is not None
 
 
 @pytest.mark.parametrize("sign", [1, -1])
