@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 from typing import Literal
 
 from kernelgate.bench.record import (
@@ -106,8 +107,8 @@ _Trait = tuple[str, Callable[[bool | float | str], bool]]
 
 
 def shared(failing: Sequence[Axes], passing: Sequence[Axes]) -> str | None:
-    """In words, the plainest that all failing cases have and no passing one has; None where there is none, and where
-    nothing passed but what has no elements."""
+    """In words, the plainest that all failing cases have and no passing one has, such as "odd N", or else two values,
+    such as "bf16 and N=1"; None where there is none, and where nothing passed but what has no elements."""
     empty = (any(value == 0 and not isinstance(value, bool) for value in axes.values()) for axes in passing)
     if len(failing) < 2 or all(empty):
         return None
@@ -117,6 +118,10 @@ def shared(failing: Sequence[Axes], passing: Sequence[Axes]) -> str | None:
             for words, holds in _traits(axis, [axes[axis] for axes in failing], passed):
                 if not any(map(holds, passed)):
                     return words
+    values = {axis: value for axis, value in failing[0].items() if all(one.get(axis) == value for one in failing)}
+    for pair in combinations((axis for axis in values if formatting.label({axis: values[axis]})), 2):
+        if not any(all(axes.get(axis) == values[axis] for axis in pair) for axes in passing):
+            return " and ".join(str(formatting.label({axis: values[axis]})) for axis in pair)
     return None
 
 

@@ -37,6 +37,17 @@ def test_that_what_has_no_elements_passes_shows_nothing() -> None:
     assert shared(failing, [{"N": 0, "causal": False}, {"N": 4096, "causal": False}]) == "N not divisible by 1024"
 
 
+def test_two_values_are_told_where_no_single_one_is_the_failing_cases_own() -> None:
+    """As of a kernel that stores bf16 through fp16, and overflows there."""
+    failing: list[Axes] = [{"N": n, "dtype": "bf16", "distribution": "large"} for n in (3, 8)]
+    passing: list[Axes] = [{**axes, other: value} for axes in failing for other, value in OTHERS]
+    assert shared(failing, passing) == "bf16 and distribution=large"
+    assert shared(failing, [*passing, {"N": 5, "dtype": "bf16", "distribution": "large"}]) is None
+
+
+OTHERS = (("dtype", "fp16"), ("distribution", "normal"))
+
+
 @pytest.mark.parametrize(
     ("told", "other", "words"),
     [
