@@ -18,6 +18,7 @@ from kernelgate.ci.explain.bottleneck import SATURATED_PCT, TENSOR_UNUSED_PCT
 WORTH_A_WORD = 0.08
 """The share of the change from which on a contribution is named: with ten of less, most would still be named."""
 LEAST_EXPLAINED = 0.25
+MOSTLY = 0.5
 """Causes of less than this share of the change are not what it comes of."""
 SUSPECTED = {"registers": ("registers", 0), "occupancy_pct": ("occupancy", 0.02), "local_instructions": ("spills", 0)}
 """What people suspect first, and the share by which it varies from run to run: counts do not."""
@@ -73,6 +74,11 @@ class Budget:
         enough = sum(abs(one.share_pct) for one in found) >= LEAST_EXPLAINED * abs(self.change_pct)
         return found if self.is_shown and enough else ()
 
+    @property
+    def is_mostly_explained(self) -> bool:
+        """Whether the causes are more than a part of it, so that advice may rest on them."""
+        return sum(abs(one.share_pct) for one in self.causes) >= MOSTLY * abs(self.change_pct)
+
 
 def budget(
     before: Mapping[str, float],
@@ -121,7 +127,6 @@ def budget(
 MOST = 3
 LARGE = 0.25
 """The share of the change from which on what was made up for, or stays unexplained, is said."""
-MOSTLY = 0.5
 
 _MOVED = {
     "instructions": "{ratio} instructions executed, {sides}",
@@ -158,7 +163,7 @@ def _clauses(found: Budget) -> Iterator[str]:
     first, *others = found.causes
     # What makes up for some of it, the largest last.
     against = [one for one in found.contributions if one.share_pct * found.change_pct < 0]
-    part = "in part " if explained < MOSTLY * change else ""
+    part = "" if found.is_mostly_explained else "in part "
     # Together with what works against it, a cause may be more than the change; alone it is at most all of it.
     alone = not against or abs(against[-1].share_pct) < LARGE * change
     share = round(abs(first.share_pct), 1)
@@ -167,12 +172,14 @@ def _clauses(found: Budget) -> Iterator[str]:
     for one in others[: MOST - 1]:
         if abs(one.share_pct) >= LARGE * change:
             yield f"{cause(one)}: {abs(one.share_pct):.1f} points"
+    left = change - explained
     for largest in against[-1:]:
         if explained > (1 + LARGE) * change and abs(largest.share_pct) >= LARGE * change:
             sign = "−" if found.change_pct > 0 else "+"
             yield f"against that {cause(largest)}: {sign}{abs(largest.share_pct):.1f}"
-    if found.unexplained_pct / found.change_pct >= LARGE:
-        yield f"{abs(found.unexplained_pct):.1f} points stay unexplained"
+            left += abs(largest.share_pct)
+    if left >= LARGE * change:  # of what was said, so that the points of a sentence add up
+        yield f"{left:.1f} points stay unexplained"
 
 
 def cause(one: Contribution) -> str:

@@ -147,10 +147,11 @@ def plain_name(name: str) -> str:
 
 
 def _action(split: Budget, found: Both, label: str) -> Line | None:
-    """Against what changed; else against what holds both sides back alike."""
+    """Against what changed, where that is most of it; where nothing is known of it, against what holds both sides back
+    alike."""
     where: Line = (*_on(label), ":") if label else ()
     if split.causes:
-        advice = against_change(split.causes[0], found.head)
+        advice = against_change(split.causes[0], found.head) if split.is_mostly_explained else None
         return None if advice is None else _try(advice, where)
     before, after = (one.recommendations if one else () for one in found.analysed)
     alike = before and after and before[0].action == after[0].action

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -121,6 +122,20 @@ def test_a_profile_shows_what_is_of_its_direction_and_size(measured_pct: float, 
     made = budget(KERNEL, changed(instructions=11e6), measured_pct)
     said = "not known: 10.0% slower under the profiler, at equal clocks and with cold caches"
     assert (made.is_shown, bool(made.causes), sentences(made)[0].startswith(said)) == (shown, shown, not shown)
+
+
+def test_the_points_of_a_sentence_add_up() -> None:
+    """What works against a cause counts only where it is said; advice rests on no small part of the change."""
+    more, less = Contribution("occupancy_pct", 6.2, 6.0, 1.0), Contribution("stall_wait", 2.0, 1.0, -2.0)
+    made = Budget(3.1, (more, less), 4.1, 3.5)
+    assert sentences(made) == ("in part occupancy 6.2 → 6.0%: 1.0 of the 3.1 points; 2.1 points stay unexplained.",)
+    assert not made.is_mostly_explained
+    most = Budget(3.1, (replace(more, share_pct=4.4), less), 0.7, 3.5)
+    said = (
+        "occupancy 6.2 → 6.0%: 4.4 of the 3.1 points; against that shorter waits of fixed latency, 2.00 → 1.00 cycles"
+    )
+    assert sentences(most)[0].startswith(said)
+    assert most.is_mostly_explained
 
 
 def test_what_a_profile_lacks_explains_nothing() -> None:
