@@ -321,7 +321,8 @@ def test_operators_of_tritonbench_and_tasks_of_kernelbot(init: Any, tmp_path: Pa
     operators = {"softmax_fast_softmax": "tritonbench", "softmax_scaled_softmax": "tritonbench"}
     assert found(said) == {**operators, "scale": "task.yml"}
     fast, scaled = (card(tmp_path, name) for name in operators)
-    assert "return ops.Operator.fast_softmax(None, x)()" in fast and "SimpleNamespace" not in fast
+    assert "return ops.Operator.fast_softmax(None, x)()" in fast
+    assert "SimpleNamespace" not in fast
     assert "# OPEN: scale of the operator: types.SimpleNamespace(...) in place of None" in scaled
     assert "from Operator.plain(), my_bench/operators/softmax/operator.py:5" in fast
     assert "the shapes of x, from Operator.get_input_iter(), my_bench/operators/softmax/operator.py:13" in fast
