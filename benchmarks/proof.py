@@ -41,6 +41,7 @@ PAIRS = (
     ("attnres", "cdd1d158, AttnRes", "each source read once, not twice"),
     ("h200/ao", "f9f197e8, fp8 transpose", "5 to 11% faster, on an H100"),
     ("h200/nsa", "a0e0ab60, block scores", "18 to 30% faster, on an H100"),
+    ("h200/tritonbench_sum", "70264720, sum", "takes more than 1,048,576 elements"),
 )
 """The record's name, the commit, and what its authors claim."""
 
