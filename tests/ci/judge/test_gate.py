@@ -21,7 +21,7 @@ from kernelgate.bench.record import (
 )
 from kernelgate.ci.judge import completeness, gate
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, RecordVerdict, Status
-from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence, Label, decide
+from kernelgate.ci.judge.gate import UNMEASURED, Decision, Doubt, Fault, GpuEvidence, Label, decide
 from kernelgate.ci.policy.policy import AccuracyRules, Gates, Policy
 from tests import accuracies
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, fuzzed
@@ -110,6 +110,11 @@ def test_a_refused_artifact_keeps_what_is_faster_open() -> None:
     assert decide([]) == Decision("neutral")
     found = decide([l4(FASTER)], refused=[("artifact kernelgate-record-h100 is refused",)])
     assert (found.conclusion, found.label, len(found.open)) == ("action_required", None, 1)
+
+
+def test_a_doubt_of_a_gpu_without_a_record_is_held_once() -> None:
+    doubted = l4(None, fault=Fault.OURS, doubts=(Doubt(UNMEASURED, "l4"),))
+    assert decide([doubted]).held == decide([l4(None, doubts=doubted.doubts)]).held == doubted.doubts
 
 
 def test_a_label_needs_every_gpu() -> None:
