@@ -117,7 +117,7 @@ def history(context: click.Context, store: str | None, database: str | None, pol
 @click.pass_obj
 def show(places: Places, /, since: str | None, as_json: bool, **asked: str | None) -> None:
     """Show how times have moved: each series in a line, or each commit of one that is asked for."""
-    wanted = Wanted(**asked, since=moment(since))
+    wanted = Wanted(**asked, since=(moment(since) or "")[:10] or None)
     if since is not None and wanted.since is None:
         raise UsageError(f"--since {since!r} is no date: give one such as 2026-08-01")
     with database.reading(places.existing) as connection:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from kernelgate.bench.core.errors import one_line
 from kernelgate.ci.history import store
-from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, EVENT, IS_HEAD, POINT, RECORD, SERIES, SESSION
+from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, DAY, EVENT, IS_HEAD, POINT, RECORD, SERIES, SESSION
 from kernelgate.ci.history.entry import Entry, SeriesEvent, moment
 from kernelgate.ci.history.store import Kind, Store
 
@@ -62,6 +64,7 @@ def add(connection: sa.Connection, entry: Entry, condensed: str | None = None) -
     ]
     for table, rows in ((POINT, points), (COMPARISON, comparisons), (COST, costs)):
         insert(connection, table, rows)
+    _count(connection, 1, POINT.c.series_id.in_(series.values()), POINT.c.record_id == record)
     # Whoever forgets a record leaves what it was the newest of as it is: that says only where to look first.
     older = sa.update(SERIES).where(SERIES.c.id == sa.bindparam("number"), SERIES.c.newest <= made)
     if renewed:
@@ -70,7 +73,7 @@ def add(connection: sa.Connection, entry: Entry, condensed: str | None = None) -
 
 def clear(connection: sa.Connection) -> None:
     """Forgets all but the commits, whose places only checkouts know."""
-    for table in (POINT, COMPARISON, COST, EVENT, SESSION, SERIES, RECORD):
+    for table in (POINT, DAY, COMPARISON, COST, EVENT, SESSION, SERIES, RECORD):
         connection.execute(sa.delete(table))
 
 
@@ -84,11 +87,25 @@ def place(connection: sa.Connection, line: Sequence[str]) -> None:
     places = {sha: number for number, sha in enumerate(line)}
     rows = connection.execute(sa.select(COMMIT.c.id, COMMIT.c.sha, COMMIT.c.place)).all()
     moved = [{"row": id_, "now": places[sha]} for id_, sha, was in rows if sha in places and places[sha] != was]
-    if moved:
-        commits = sa.update(COMMIT).where(COMMIT.c.id == sa.bindparam("row"))
-        heads = sa.update(POINT).where(POINT.c.commit_id == sa.bindparam("row"), IS_HEAD)
+    commits = sa.update(COMMIT).where(COMMIT.c.id == sa.bindparam("row"))
+    heads = sa.update(POINT).where(POINT.c.commit_id == sa.bindparam("row"), IS_HEAD)
+    for start in range(0, len(moved), BATCH):
+        some = moved[start : start + BATCH]
+        own = POINT.c.commit_id.in_([one["row"] for one in some])
+        _count(connection, -1, own)
         for update in (commits, heads):
-            connection.execute(update.values(place=sa.bindparam("now")), moved)
+            connection.execute(update.values(place=sa.bindparam("now")), some)
+        _count(connection, 1, own)
+
+
+def _count(connection: sa.Connection, by: int, *own: sa.ColumnElement[bool]) -> None:
+    """Counts these heads by day, or no longer (-1)."""
+    heads = connection.execute(sa.select(POINT.c.series_id, POINT.c.made, POINT.c.place).where(IS_HEAD, *own))
+    more = Counter((number, made[:10], at is not None) for number, made, at in heads)
+    if rows := [dict(zip(DAY.c.keys(), (*key, by * count), strict=True)) for key, count in more.items()]:
+        put = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(DAY)
+        now = {"heads": DAY.c.heads + put.excluded.heads}
+        connection.execute(put.on_conflict_do_update(index_elements=DAY.primary_key, set_=now), rows)
 
 
 def add_event(connection: sa.Connection, name: str, event: SeriesEvent) -> None:
@@ -141,6 +158,7 @@ def _record(connection: sa.Connection, entry: Entry, where: Mapping[str, str], c
     known = connection.execute(sa.select(RECORD.c.id).filter_by(name=entry.name)).scalar()
     if known is not None:
         every = sa.select(SERIES.c.id)  # both tables lie in the order of series
+        _count(connection, -1, POINT.c.series_id.in_(every), POINT.c.record_id == known)
         for table in (POINT, COMPARISON):
             connection.execute(sa.delete(table).where(table.c.series_id.in_(every), table.c.record_id == known))
         connection.execute(sa.delete(COST).where(COST.c.record_id == known))

@@ -15,7 +15,7 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.model import Code, Line, Piece, table
 from kernelgate.ci.history import database
-from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, EVENT, IS_HEAD, POINT, RECORD, SERIES, SESSION
+from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, DAY, EVENT, IS_HEAD, POINT, RECORD, SERIES, SESSION
 from kernelgate.ci.history.entry import KeptSession
 from kernelgate.ci.history.facts import CaseName, HistoryComparison, HistoryPoint, MeasuredSeries, pct
 
@@ -75,7 +75,7 @@ class Wanted:
     case: str | None = None
     gpu: str | None = None
     since: str | None = None
-    """As `entry.moment` writes it."""
+    """A day, such as 2026-08-01."""
 
 
 def series(connection: sa.Connection, wanted: Wanted) -> tuple[MeasuredSeries, ...]:
@@ -188,7 +188,7 @@ def as_json(connection: sa.Connection) -> Iterator[str]:
 #
 # One line for each series, or for each commit of the one case that was asked for: heads, on the default branch where
 # any of them is known to be there. Of each case the newest environments are shown, and of these the last measurements.
-# Of very many points only these are read, in the order of an index, and the others counted there.
+# Of very many points only these are read, in the order of an index; of the others there are counts.
 
 ENVIRONMENTS = 3
 """Of a case; the earlier ones are in --json."""
@@ -210,6 +210,9 @@ SHOWN = (
         ),
     )
 )
+COUNTED = sa.select(
+    *(sa.func.coalesce(sa.func.sum(DAY.c.heads).filter(one), 0) for one in (DAY.c.placed, ~DAY.c.placed))
+)
 
 
 @dataclass(frozen=True)
@@ -228,21 +231,19 @@ def text(connection: sa.Connection, wanted: Wanted) -> str:
     found: list[ShownSeries] = []
     earlier = left_out = 0
     every = list(by_case(connection, wanted))
-    most = ROWS if len(every) == 1 else 1
+    most, since = ROWS if len(every) == 1 else 1, wanted.since or ""
     for name, alike in every:
-        since = [row for row in alike if wanted.since is None or row["newest"] >= wanted.since]
-        ordered = sorted(since, key=lambda row: (row["newest"], row["id"]))
+        kept = [row for row in alike if row["newest"] >= since]
+        ordered = sorted(kept, key=lambda row: (row["newest"], row["id"]))
         earlier += len(ordered[:-ENVIRONMENTS])
         for row in ordered[-ENVIRONMENTS:]:
-            own = [IS_HEAD, POINT.c.series_id == row["id"]]
-            own += [] if wanted.since is None else [POINT.c.made >= wanted.since]
-            counted = sa.select(sa.func.count()).select_from(POINT).where(*own)
-            here, elsewhere = POINT.c.place.is_not(None), POINT.c.place.is_(None)
-            placed, others = (connection.execute(counted.where(one)).scalar_one() for one in (here, elsewhere))
+            counted = COUNTED.where(DAY.c.series_id == row["id"], DAY.c.day >= since)
+            placed, others = connection.execute(counted).one()
             if not placed + others:
                 continue
             left_out += others if placed else 0
-            heads = SHOWN.where(*own, here if placed else elsewhere)
+            heads = SHOWN.where(IS_HEAD, POINT.c.series_id == row["id"], POINT.c.made >= since)
+            heads = heads.where(POINT.c.place.is_not(None) if placed else POINT.c.place.is_(None))
             last = connection.execute(heads.order_by(*(one.desc() for one in ORDER)).limit(most)).all()[::-1]
             first = connection.execute(heads.order_by(*ORDER).limit(1)).one()
             found.append(ShownSeries(name, _environment(row), last, placed or others, first.us))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -11,7 +12,7 @@ import sqlalchemy as sa
 
 from kernelgate.bench.record import Device, Environment, Run, RunRecord, to_json
 from kernelgate.ci.history import database, index
-from kernelgate.ci.history.database import Database
+from kernelgate.ci.history.database import DAY, IS_HEAD, POINT, Database
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry
 from kernelgate.ci.history.series import EXPORTED, exported
 from tests.ci.records import case, noise
@@ -68,6 +69,15 @@ def contents(index_at: Database) -> dict[str, list[str]]:
     """All rows, in an order that does not depend on when they were written."""
     with database.reading(index_at) as connection:
         return {name: sorted(map(repr, exported(connection, name))) for name in EXPORTED}
+
+
+def as_counted(index_at: Database) -> bool:
+    """Whether the index counts of each series, day and side of the default branch the heads that it has."""
+    with database.reading(index_at) as connection:
+        heads = connection.execute(sa.select(POINT.c.series_id, POINT.c.made, POINT.c.place).where(IS_HEAD))
+        there = Counter((row.series_id, row.made[:10], row.place is not None) for row in heads)
+        rows = connection.execute(sa.select(DAY).where(DAY.c.heads != 0))
+        return there == {(row.series_id, row.day, row.placed): row.heads for row in rows}
 
 
 def counted(index_at: Database, table: sa.Table) -> int:

@@ -20,6 +20,8 @@ import fsspec
 import pytest
 import sqlalchemy as sa
 import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.history import database, index, judging, keep, series, store
@@ -32,7 +34,7 @@ from kernelgate.ci.lab import log
 from kernelgate.ci.lab.log import Closed, Event
 from tests import disks
 from tests.ci.history.conftest import QUICK
-from tests.ci.history.entries import HEAD, a_record, an_entry, as_file, contents, counted, put, read, write
+from tests.ci.history.entries import HEAD, a_record, an_entry, as_counted, as_file, contents, counted, put, read, write
 from tests.ci.lab import session_events as made
 
 EVENT = SeriesEvent(
@@ -85,6 +87,7 @@ def test_an_index_made_again_is_the_same_and_judges_nothing_again(
     for _ in range(2):
         assert keep.rebuild(archive, pytest.fail) == 2
         assert contents(archive.database) == before
+        assert as_counted(archive.database)
     write(archive.database, index.clear)
     assert keep.add_record(archive, as_file(a_record(day=1)), "run.json"), "as after one that was killed"
 
@@ -136,6 +139,7 @@ def many_writers_lose_nothing(index_at: Database, where: str | Path) -> None:
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(write, range(4)))
     assert counted(index_at, database.RECORD) == counted(index_at, database.POINT) == 8
+    assert as_counted(index_at)
 
 
 def test_many_writers_at_once_lose_nothing_also_in_a_new_index(tmp_path: Path) -> None:
@@ -332,6 +336,7 @@ def test_writers_that_are_killed_lose_nothing_that_they_have_added(tmp_path: Pat
         archive = Archive(store.at(str(folder)), database.at(folder / "index.sqlite"), QUICK)
         held = contents(archive.database)
         assert len(held["points"]) == 2 * len(held["comparisons"]), "no half of a record"
+        assert as_counted(archive.database)
         assert {name for name in said if not any(name in row for row in held["points"])} == set()
         for kind in ("records", "judgements"):
             for name in store.names(archive.store, kind):  # type: ignore[arg-type]
@@ -371,6 +376,35 @@ def test_several_cases_are_a_line_each(index_at: Database) -> None:
         "one       2  103.0 µs        +3.0%",
         "two       1  100.0 µs            —",
     ]
+
+
+MEASURED = st.tuples(
+    st.sampled_from("abc"), st.sampled_from("cdef"), st.integers(1, 3), st.sampled_from(["one", "two"])
+)
+
+
+@given(st.lists(MEASURED | st.lists(st.sampled_from("cdef"), min_size=1, unique=True), max_size=8), st.integers(1, 3))
+def test_the_times_that_are_shown_are_as_many_as_there_are(
+    steps: list[tuple[str, str, int, str] | list[str]], day: int
+) -> None:
+    """Whatever was added, added again in another form, or found on the default branch since."""
+    with database.opened(":memory:") as index_at:
+        for step in steps:
+            if isinstance(step, list):
+                write(index_at, index.place, [letter * 40 for letter in step])
+                continue
+            name, letter, made, called = step
+            case = an_entry(name, letter * 40).cases[0].model_copy(update={"case": called})
+            put(index_at, an_entry(name, letter * 40, day=made, cases=(case,)))
+        assert as_counted(index_at)
+        for wanted in (ALL, Wanted(since=f"2026-08-{day:02}")) if any(isinstance(one, tuple) for one in steps) else ():
+            there = {}
+            for one in read(index_at, series.series, wanted):
+                heads = [row.place is not None for row in one.points if row.side == "head"]
+                there[one.case] = sum(heads) or len(heads)
+            shown = [line.split()[:2] for line in text(index_at, wanted).splitlines() if line[:3] in there]
+            if len(there) == 2:
+                assert {case: int(times) for case, times in shown} == there
 
 
 def test_a_long_series_is_shown_by_its_last_measurements_alone(index_at: Database) -> None:

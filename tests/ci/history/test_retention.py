@@ -19,7 +19,7 @@ from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.policy import policy
 from tests.ci.history.conftest import QUICK
-from tests.ci.history.entries import BASE, H200, HEAD, a_record, as_file, contents, read, write
+from tests.ci.history.entries import BASE, H200, HEAD, a_record, as_counted, as_file, contents, read, write
 from tests.ci.records import DATA
 
 YEARS_LATER, SOON = datetime(2030, 1, 1, tzinfo=UTC), datetime(2026, 8, 20, tzinfo=UTC)
@@ -60,6 +60,7 @@ def test_old_records_lose_their_samples_and_nothing_that_was_said(archive: Archi
     done = run(archive)
     assert (done.condensed, done.with_every_sample) == (2, 6)
     assert contents(archive.database) == before
+    assert as_counted(archive.database)
     left = names(archive)
     assert set(left["records"]) < set(every)
     assert len(left["condensed"]) == 2
