@@ -168,20 +168,24 @@ class Looks:
     levels: Array
     """Of each environment, as shapes."""
 
-    def best(self, shapes: Array, others: Sequence[Array]) -> tuple[int, float, float, float]:
-        """Of these shapes of a change the one that, beside the others, fits best: which, its size, the standard error
-        of that, and the misfit."""
+    def beside(self, others: Sequence[Array]) -> Array:
+        """What these changes and the levels explain, as orthogonal columns, and last what they leave of the nights."""
         known = scipy.linalg.orth((self.roots * np.array([*self.levels, *others])).T)
         seen = self.roots * np.array([one.log_ratio for one in self.nights])
-        seen -= known @ (seen @ known)
-        tried = self.roots * shapes
-        tried -= (tried @ known) @ known.T
-        across = np.square(tried).sum(axis=1)
+        return np.column_stack([known, seen - known @ (seen @ known)])
+
+    def best(self, shapes: Array, beside: Array, first: int = 0) -> tuple[int, float, float, float]:
+        """Of these shapes of a change the one that, beside others, fits best: which, its size, the standard error of
+        that, and the misfit. They begin at night `first`, with nothing before it and all of the change after them."""
+        end, left, rooted = first + shapes.shape[1], beside[:, -1], self.roots[:, None] * beside
+        shares = shapes @ rooted[first:end] + rooted[end:].sum(axis=0)
+        across = shapes**2 @ self.roots[first:end] ** 2 + np.square(self.roots[end:]).sum()
+        across -= np.square(shares[:, :-1]).sum(axis=1)
         across[across < TINY * np.square(self.roots).sum()] = math.inf  # such as a step with a new environment
-        along = tried @ seen
+        along = shares[:, -1]
         at = int(np.argmax(along**2 / across))
         size, error = float(along[at] / across[at]), 1 / math.sqrt(float(across[at]))
-        return at, size, error, float(seen @ seen - along[at] ** 2 / across[at])
+        return at, size, error, float(left @ left - along[at] ** 2 / across[at])
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +217,7 @@ def _with_drift(looks: Looks, found: Sequence[Change]) -> list[Change]:
     tried = [(np.arange(len(places)) >= np.arange(low, high + 1)[:, None]).astype(float) for low, high in ends]
     shapes = [one[len(one) // 2] for one in tried]
     for at, every in enumerate(tried):  # each where it fits best while the others stay
-        shapes[at] = every[looks.best(every, [*shapes[:at], *shapes[at + 1 :]])[0]]
+        shapes[at] = every[looks.best(every, looks.beside([*shapes[:at], *shapes[at + 1 :]]))[0]]
     while slow := _slowest(looks, told, shapes):
         run, parts = slow
         told[run], shapes[run] = [change for change, _ in parts], [shape for _, shape in parts]
@@ -226,7 +230,7 @@ def _slowest(
     """The drift that explains the nights better than changes in one direction do, by most, and which: the drift is cut
     by a step on it. None where none does, or is large and certain enough."""
     free, places = math.log(max(1, len(looks.nights))), [one.place for one in looks.nights]
-    now = looks.best(np.array(shapes[:1]), shapes[1:])[-1] if told else 0.0
+    now = looks.best(np.array(shapes[:1]), looks.beside(shapes[1:]))[-1] if told else 0.0
     most, found = 0.0, None
     for first, last, on in _runs(told):
         run = [told[at] for at in range(first, last) if at != on]
@@ -272,25 +276,27 @@ def _ramp(looks: Looks, others: Sequence[Array], low: int, high: int) -> Ramp | 
     """The ramp from night `low` on, over at least DRIFT_NIGHTS, that fits best beside the others; None where there are
     fewer before night `high`."""
     places = np.array([one.place for one in looks.nights])
-    gap = max(1, (high - low) // KNOTS)
+    beside, gap = looks.beside(others), max(1, (high - low) // KNOTS)
     firsts = lasts = [*range(low, high - 1, gap), high - 1]
     while True:
         long = [(a, b) for a in firsts for b in lasts if b - a >= DRIFT_NIGHTS and places[a] < places[b]]
         if not long:
             return None
         ends = np.array(long)
-        shapes = _shapes(ends, places)
-        best, size, error, misfit = looks.best(shapes, others)
+        shapes = _shapes(ends, places, slice(low, high))
+        best, size, error, misfit = looks.best(shapes, beside, low)
         at = best % len(ends)
         if gap == 1:
-            return Ramp(int(ends[at, 0]), int(ends[at, 1]), size, error, misfit, shapes[best])
+            shape = np.pad(shapes[best], (low, len(places) - high), constant_values=(0.0, 1.0))
+            return Ramp(int(ends[at, 0]), int(ends[at, 1]), size, error, misfit, shape)
         near, gap = range(-gap, gap + 1, max(1, gap // 4)), max(1, gap // 4)  # closer and closer around the best
         firsts, lasts = ([int(end) + off for off in near if low <= end + off < high] for end in ends[at])
 
 
-def _shapes(ends: Array, places: Array) -> Array:
-    """Of drifts from one of these nights to another: even ones by commits, since nights may have none or many, then
-    those that begin or end slowly, or do both."""
+def _shapes(ends: Array, places: Array, seen: slice) -> Array:
+    """In these nights, of drifts from one of them to another: even ones by commits, since nights may have none or many,
+    then those that begin or end slowly, or do both."""
     firsts, lasts = places[ends[:, :1]], places[ends[:, 1:]]
-    even = np.clip((places - firsts) / (lasts - firsts), 0.0, 1.0)
-    return np.concatenate([even, even**2, 1 - (1 - even) ** 2, even**4, 1 - (1 - even) ** 4, even**2 * (3 - 2 * even)])
+    even = np.clip((places[seen] - firsts) / (lasts - firsts), 0.0, 1.0)
+    late, early = even**2, (1 - even) ** 2
+    return np.concatenate([even, late, 1 - early, late**2, 1 - early**2, late * (3 - 2 * even)])

@@ -91,21 +91,23 @@ def of_series(values: Array, errors: Array) -> Levels:
     middle = _usual_spread(values, errors)
     grid = _grid(values, middle)
     spreads, carried, before = _scatters(middle)
-    fresh, shares = _likelihoods(values, errors, grid, spreads, np.zeros_like(carried), None)
-    after_last, shares = _likelihoods(values, errors, grid, spreads, carried, shares)
+    own, at = np.unique(spreads, return_inverse=True)
+    fresh, shares = (one[at] for one in _likelihoods(values, errors, grid, own, np.zeros_like(own), None))
+    after_last, on = fresh.copy(), carried > 0
+    after_last[on], shares[on] = _likelihoods(values, errors, grid, spreads[on], carried[on], shares[on])
     # Each night's likelihoods are scaled to a maximum of 1; what was divided out is part of the evidence.
     scales = np.maximum(fresh, after_last).max(axis=2, keepdims=True)
     fresh, after_last = fresh / scales, after_last / scales
     move = A_YEAR / NIGHTS_A_YEAR
     jumps, stays = move * _jumps(grid), (1 - move) * after_last
-    ahead, evidence = _forward(fresh, stays, jumps)
+    ahead, jumped, evidence = _forward(fresh, stays, jumps)
     behind = _backward(fresh, stays, jumps)
     evidence += np.log(scales[:, :, 0]).sum(axis=1) + np.log(before)
     weights = np.exp(evidence - evidence.max())
     weights /= weights.sum()
     both = ahead * behind
     both /= both.sum(axis=2, keepdims=True)
-    moved = ((ahead[:, :-1] @ jumps) * fresh[:, 1:] * behind[:, 1:]).sum(axis=2)
+    moved = (jumped[:, 1:] * behind[:, 1:]).sum(axis=2)
     stayed = (ahead[:, :-1] * stays[:, 1:] * behind[:, 1:]).sum(axis=2)
     levels = np.tensordot(weights, both, axes=1)
     means = levels @ grid
@@ -176,19 +178,21 @@ def _likelihoods(
     return good + bad, good / (good + bad)
 
 
-def _forward(fresh: Array, stays: Array, jumps: Array) -> tuple[Array, Array]:
-    """The levels given the nights so far, and the log probability of all nights, by spread."""
-    found = np.empty_like(fresh)
+def _forward(fresh: Array, stays: Array, jumps: Array) -> tuple[Array, Array, Array]:
+    """The levels given the nights so far, what of them has just jumped there, on the scale of the night before, and the
+    log probability of all nights, by spread."""
+    found, jumped = np.empty_like(fresh), np.zeros_like(fresh)
     evidence = np.zeros(len(fresh))
     now = fresh[:, 0] / fresh.shape[2]
     for night in range(fresh.shape[1]):
         if night:
-            now = now * stays[:, night] + (now @ jumps) * fresh[:, night]
+            jumped[:, night] = (now @ jumps) * fresh[:, night]
+            now = now * stays[:, night] + jumped[:, night]
         total = now.sum(axis=1)
         evidence += np.log(total)
         now /= total[:, None]
         found[:, night] = now
-    return found, evidence
+    return found, jumped, evidence
 
 
 def _backward(fresh: Array, stays: Array, jumps: Array) -> Array:
