@@ -8,7 +8,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -107,7 +107,8 @@ def append(path: Path, data: bytes, read: Callable[[bytes], object] = bytes) -> 
             os.fsync(file)
             read(os.pread(file.fileno(), len(data), size))
         except BaseException:
-            file.truncate(size)
+            with suppress(OSError):  # a device has no size
+                file.truncate(size)
             raise
 
 

@@ -135,7 +135,9 @@ class Kernel:
 
     def outputs(self, case: Any, **inputs: Any) -> Output | Mapping[str, Output]:  # noqa: ARG002 - for cards to override
         """The output, called `out`, or several by name. Default: shape and dtype of the first input tensor."""
-        first = next(value for value in inputs.values() if hasattr(value, "shape"))
+        first = next((value for value in inputs.values() if hasattr(value, "shape")), None)
+        if first is None:
+            raise ValueError("no input is a tensor, whose shape the output would have: write outputs()")
         return Output(*first.shape, dtype=str(first.dtype).removeprefix("torch."))
 
     def state(self, case: Any, **inputs: Any) -> Mapping[str, Any]:  # noqa: ARG002 - for cards to override

@@ -177,10 +177,14 @@ def _each(make: Callable[[CardFacts], T], listed: Sequence[CardFacts]) -> dict[s
 def _sources(of: Path, tree: Tree, card: CardFacts, check_out: CheckOut) -> Mapping[str, bytes]:
     """The files in `of` that a card's library is made from. Raises BuildError where some that it names are missing."""
     if isinstance(card.build, Extension):
-        return read_sources(of, tree.name, card.name, card.build, check_out).files
-    if isinstance(card.build, Command):
-        return command_sources(of, card.build, check_out)
-    return package_sources(of, card.build, check_out)
+        found: Mapping[str, bytes] = read_sources(of, tree.name, card.name, card.build, check_out).files
+    elif isinstance(card.build, Command):
+        found = command_sources(of, card.build, check_out)
+    else:
+        found = package_sources(of, card.build, check_out)
+    if pointers := [name for name, data in found.items() if data.startswith(b"version https://git-lfs.github.com/")]:
+        raise KernelgateError(f"{tree.name} has pointers of git LFS alone: {', '.join(pointers)}; run `git lfs pull`")
+    return found
 
 
 def build_card(tree: Tree, card: CardFacts, how: HowToBuild | None = None, sha: str | None = None) -> Library:

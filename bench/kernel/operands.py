@@ -215,6 +215,8 @@ def named(results: Any, names: tuple[str, ...], of_what: str) -> Tensors:
     if len(listed) != len(names) or not all(isinstance(one, torch.Tensor) for one in listed):
         kinds = ", ".join(type(one).__name__ for one in listed)
         raise UsageError(f"{of_what} gave {kinds}; it must give a tensor for each output: {', '.join(names)}")
+    if any(one.is_complex() for one in listed):
+        raise UsageError(f"{of_what} gave complex numbers; outputs are real")
     return dict(zip(names, listed, strict=True))
 
 

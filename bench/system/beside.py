@@ -13,7 +13,6 @@ import sys
 import sysconfig
 from importlib import metadata, util
 from importlib.machinery import PathFinder
-from pathlib import Path
 from typing import Any
 
 NEEDED = ("pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection", "pynvml")
@@ -36,7 +35,7 @@ def installed() -> dict[str, Any]:
 
 def _folder(name: str) -> str | None:
     spec = util.find_spec(name)
-    return None if spec is None or spec.origin is None else str(Path(spec.origin).parent)
+    return spec.submodule_search_locations[0] if spec and spec.submodule_search_locations else None
 
 
 def version(distribution: str) -> str | None:

@@ -21,8 +21,9 @@ PATIENCE_S = 600.0
 """A worktree of a large repository takes a while; no call here talks to a network."""
 MISDIRECTING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_LITERAL_PATHSPECS")
 """Set while git runs a hook; they would send every call to that hook's repository. With the last no pattern is one."""
-PLAIN = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
-"""Neither a hook nor a watcher of files runs: one may be another's, and reads what git is told of a commit."""
+PLAIN = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "advice.graftFileDeprecated=false")
+"""Neither a hook nor a watcher of files runs: one may be another's, and reads what git is told of a commit. And an
+error does not begin with advice on grafts, which are kept off below."""
 AS_COMMITTED = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
 """Each sha means what was committed, whatever `git replace` puts in its place here."""
 
@@ -55,9 +56,12 @@ def toplevel(path: Path) -> Path | None:
 
 def resolve(repo: Path, ref: str) -> str:
     """The full sha of the commit that `ref` names. Raises KernelgateError saying what to do where there is none."""
-    found = _answer(repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-    if found is not None:
+    verify = ("rev-parse", "--verify", "--quiet", "--end-of-options")
+    found = _answer(repo, *verify, f"{ref}^{{commit}}")
+    if found and not found.startswith("^"):
         return found
+    if (named := _answer(repo, *verify, ref)) not in (None, ref):
+        checked(repo, "cat-file", "-p", str(named).lstrip("^"))  # git says so where what it names is lost or damaged
     if is_shallow(repo):
         raise KernelgateError(
             f"{repo} is a shallow clone without {ref!r}: run `git fetch --unshallow` (in a workflow: fetch-depth: 0)"

@@ -113,6 +113,14 @@ def send(pids: Iterable[int], number: int) -> None:
             os.kill(pid, number)
 
 
+def wake_parent() -> None:
+    """What runs here may have stopped this process's parent, for which it would then wait for ever. Who stops it at a
+    terminal finds it there."""
+    with suppress(OSError), open(f"/proc/{os.getppid()}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+        if file.read().rpartition(")")[2].split()[4] == "0":
+            send([os.getppid()], signal.SIGCONT)
+
+
 def _wait(leader: int, spared: tuple[int, ...]) -> None:
     """Until nobody is left, or for the grace."""
     deadline = time.monotonic() + GRACE_S

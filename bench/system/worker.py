@@ -476,6 +476,7 @@ class Leader:
     def send(self, message: BaseModel) -> None:
         self._out.write(message.model_dump_json(by_alias=True).encode() + b"\n")
         self._out.flush()
+        orphans.wake_parent()
 
     def line(self) -> bytes:
         return self._in.readline()

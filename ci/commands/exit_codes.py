@@ -14,6 +14,7 @@ from types import FrameType
 
 import click
 
+import kernelgate
 from kernelgate.bench.core.errors import KernelgateError, UsageError, unexpected
 
 UNEXPECTED, INPUT_OUTPUT, CLOSED_PIPE = 70, 74, 128 + signal.SIGPIPE
@@ -82,6 +83,8 @@ def of_error(error: BaseException) -> tuple[int, str]:
     if isinstance(error, OSError) and error.errno is not None:
         code = KernelgateError.exit_code if _is_unreadable(error) else INPUT_OUTPUT
         return code, f"kernelgate: {_of_file(error)}"
+    if said := kernelgate.stand_in(error):
+        return KernelgateError.exit_code, f"kernelgate: {said}"
     return UNEXPECTED, f"kernelgate: {unexpected(error)}"
 
 

@@ -115,8 +115,8 @@ def new(**asked: object) -> Answered:
 
     What is in the working tree now is the state that the first try is measured against.
     """
-    root = checkout()
-    begun = SessionAtHand(trying.begin(root, Opened.model_validate(asked)), root, policy.load())
+    root, rules = checkout(), policy.load()
+    begun = SessionAtHand(trying.begin(root, Opened.model_validate(asked)), root, rules)
     progress.say(f"{begun.below(begun.session.folder)} is open")
     return begun.answer(logged=(begun.session.opened,), written=(begun.session.folder,))
 

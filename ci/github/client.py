@@ -33,6 +33,7 @@ from kernelgate.ci.github.actions import Step
 DEFAULT_LOGIN = "github-actions[bot]"
 """Who comments with a workflow's own token; KERNELGATE_BOT names another."""
 
+ADDRESS = re.compile(r"https?://([\w.-]+|\[[\da-f:]+\])(:[1-6]?\d{1,4})?(/\S*)?", re.ASCII | re.IGNORECASE)
 TIMEOUT_S = 20
 TRIES = 8
 MAX_WAIT_S = 900.0
@@ -73,7 +74,9 @@ def connect(step: Step, sleep: Sleep = time.sleep, pause_s: float = 0.1) -> Bot:
         raise UsageError("GITHUB_TOKEN is not set: posting and reading runs needs a token")
     if not step.repository or not re.fullmatch(r"[\w.-]+/[\w.-]+", step.repository, re.ASCII):
         raise UsageError("GITHUB_REPOSITORY is not set to owner/name")
-    if not step.api_url.startswith(("https://", "http://")):
+    if not re.fullmatch("[!-~]+", step.token):
+        raise UsageError("GITHUB_TOKEN holds what no token does, such as the end of a line: set it again")
+    if not ADDRESS.fullmatch(step.api_url):
         raise UsageError(f"GITHUB_API_URL={step.api_url[:80]!r} is no address of an API: it begins with https://")
     requester = AnswerReader(
         auth=Auth.Token(step.token),
@@ -273,6 +276,8 @@ class AnswerReader(Requester):
         what = f"{verb} {visible(path, 100)}"
         try:
             status, headers, body = super().requestJson(verb, url, *others, **more)
+        except requests.RequestException:  # some are ValueErrors, too
+            raise
         except (ValueError, OverflowError):
             # PyGithub reckons with the limits' headers before anybody sees them.
             raise NoAnswerError(f"{what}: the rate limit in its headers is no number") from None

@@ -61,15 +61,18 @@ def begin(root: Path, asked: Opened) -> Session:
 
     known = cards.of_checkout(root).without_mistakes()
     card = asked.card or (known.names[0] if len(known.names) == 1 else None)
+    if not known.names:
+        raise KernelgateError(f"{root} has no card in {cards.FOLDER}/: `kernelgate init` begins one")
     if card not in known.names:
         missing = f"there is no card {card}" if card else "name the card with --card"
-        raise UsageError(f"{missing}; this checkout has: {', '.join(known.names) or 'none'}")
-    machine = environment.describe()
+        raise UsageError(f"{missing}; this checkout has: {', '.join(known.names)}")
+    base = git.take_snapshot(root, cards.paths(known))
+    files.try_folder(root / folder.FOLDER)
+    machine = environment.describe()  # which takes long
     kind, capability = environment.kind(machine), machine.device.compute_capability
     ids = tuple(case.rpartition("/")[2] for case in asked.cases)
     if not cards.select(Cards(known.folder, (known[card],)), kind, None, [f"{card}/{case}" for case in ids]):
         raise UsageError(f"the card {card} has no cases for {'a machine without a GPU' if kind == 'cpu' else 'a GPU'}")
-    base = git.take_snapshot(root, cards.paths(known))
     taken = [path.name for path in (root / folder.FOLDER).glob("*")]
     name = asked.name or folder.slug(asked.objective, taken, f"{datetime.now(UTC):%Y-%m-%d}")
     told = {

@@ -43,6 +43,7 @@ def between(low: float, high: float) -> Any:
     return Field(ge=low, le=high, strict=True)
 
 
+FileName = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 Percent = Annotated[float, between(1e-3, 1e3)]
 Speedup = Annotated[float, between(1e-3, 99.9)]
 """Percent that a time can shrink by."""
@@ -159,7 +160,7 @@ class RunnerGpu(PolicySection):
     """Of its runners, beside self-hosted, linux, x64 and gpu."""
     target: Annotated[str, Field(pattern=r"^[0-9]{1,2}\.[0-9]$")]
     """Its compute capability: what the libraries are compiled for."""
-    baseline: str | None = None
+    baseline: FileName | None = None
     """The baseline file of this GPU, from the root of the repository."""
     shards: Annotated[int, between(1, 8)] = 1
     """How many of its runners share the cases of a pull request."""
@@ -177,7 +178,7 @@ class Measure(PolicySection):
     drafts: Literal["on_ready", "always"] = "on_ready"
     pinned: Annotated[str, Field(pattern=r"^([0-9a-f]{40})?$")] = ""
     """The commit of the default branch that each night times beside its head; empty: the head alone."""
-    environment: str = ""
+    environment: FileName = ""
     """The file of the Python, with its own torch, that kernels run in; empty: the one that kernelgate runs in."""
     gpus: Annotated[tuple[RunnerGpu, ...], Field(min_length=1, max_length=15)] = (L4,)
 
@@ -283,7 +284,7 @@ def numbers(path: Path | None = None, preset: str = DEFAULT_PRESET) -> tuple[Dec
 def _read(text: str, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         content = tomllib.loads(text.removeprefix("\ufeff"))  # a mark that editors on Windows write
-    except ValueError as error:  # also of a number with thousands of digits
+    except (ValueError, RecursionError) as error:  # also of a number with thousands of digits
         raise KernelgateError(f"{name} is not TOML: {str(error).partition(';')[0]}") from None
     presets = content.pop("presets", BUILT_IN_PRESETS)
     if not isinstance(presets, dict) or not all(isinstance(changes, dict) for changes in presets.values()):

@@ -13,6 +13,7 @@ import pytest
 
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.system import beside
 from tests.called import EndsWith
 
 ROOT = Path(__file__).parents[2]
@@ -172,3 +173,32 @@ def test_an_interrupt_while_the_command_is_loaded_is_one_sentence() -> None:
     )
     done = subprocess.run([sys.executable, "-c", interrupted], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "kernelgate: interrupted\n")
+
+
+SHADOWS = {"secrets.py": "", "click.py": "raise RuntimeError", "typing.py": "raise RuntimeError", "datetime.py": "("}
+
+
+@pytest.mark.parametrize("name", SHADOWS)
+def test_a_file_in_the_place_of_a_module_is_named(name: str, tmp_path: Path) -> None:
+    """On PYTHONPATH, where Python looks first; whatever else lies there is no fault."""
+    words = [sys.executable, "-P", "-c", "import kernelgate; kernelgate.main()", "decide", "0.8", "1.0"]
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(("", str(ROOT), str(tmp_path)))}
+    (tmp_path / "another.py").write_text("raise RuntimeError")
+    done = subprocess.run(words, env=variables, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    (tmp_path / name).write_text(SHADOWS[name])
+    done = subprocess.run(words, env=variables, capture_output=True, text=True, check=False)
+    said = (
+        f"kernelgate: PYTHONPATH puts {tmp_path / name} in the place of a needed module: rename it, or unset PYTHONPATH"
+    )
+    assert (done.returncode, done.stderr) == (3, f"{said}\n")
+
+
+def test_a_file_of_a_packages_name_is_not_that_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as somebody's torch.py: its folder would be searched for torch's headers, which the sources then lack."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "shadow_alone.py").touch()
+    (tmp_path / "shadow_whole").mkdir()
+    (tmp_path / "shadow_whole" / "__init__.py").touch()
+    assert beside._folder("shadow_alone") is None
+    assert beside._folder("shadow_whole") == str(tmp_path / "shadow_whole")

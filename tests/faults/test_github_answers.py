@@ -12,11 +12,12 @@ import pytest
 
 from benchmarks.reports import load
 from kernelgate.bench import record
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.github import command, plan
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.baseline_pr import Offer, put
 from kernelgate.ci.github.check_run import CheckRun, begin_check, put_check
-from kernelgate.ci.github.client import DeniedError, GitHubError, merge_base
+from kernelgate.ci.github.client import DeniedError, GitHubError, connect, merge_base
 from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.upsert import Stamp, put_comment, put_labels
 from kernelgate.ci.judge.gate import Label
@@ -182,3 +183,18 @@ def test_two_hundred_reports_at_once_on_bad_days() -> None:
     assert sum(one.waits for one in reports) > 100, "the bad days hardly came"
     calm = [one.calls for one in reports if not one.waits and not one.twice]
     assert max(calm) <= MOST_CALLS
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("GITHUB_TOKEN", "t0ken\n"),
+        *(("GITHUB_API_URL", url) for url in ("http://", "http://here:99999", "http://[::1", "http://a b")),
+    ],
+)
+def test_a_token_or_an_address_that_can_be_none_is_named(desk: Desk, name: str, value: str) -> None:
+    """Before GitHub is asked eight times."""
+    with pytest.raises(UsageError, match=f"^{name}"):
+        connect(Step({**desk.bot.step.environment, name: value}))
+    for url in ("https://api.github.com", "https://github.example.org/api/v3", "http://[::1]:8080"):
+        connect(Step({**desk.bot.step.environment, "GITHUB_API_URL": url})).repository.requester.close()

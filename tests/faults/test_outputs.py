@@ -159,3 +159,10 @@ def test_an_index_that_cannot_be_written_is_no_fault_of_the_record(ends_with: En
     with full(1 << 10):
         assert "index.sqlite cannot be written: " in ends_with(74, "history", "add", "run.json").err
     assert "1 record added" in ends_with(0, "history", "add", "run.json").out
+
+
+def test_what_is_added_to_a_full_device_is_said_to_have_no_room(tmp_path: Path) -> None:
+    """And not that the device has no size to go back to."""
+    files.append(tmp_path / "log", b"an event\n")
+    with pytest.raises(OutputError, match="/dev/full cannot be written: no space left on device"):
+        files.append(Path("/dev/full"), b"an event\n")

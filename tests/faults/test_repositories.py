@@ -15,6 +15,7 @@ from kernelgate.bench.core.errors import BuildError, KernelgateError
 from kernelgate.bench.kernel import commit as commits
 from kernelgate.bench.system import git as subject
 from kernelgate.ci.commands import session
+from tests.called import EndsWith
 from tests.miniature import commit, git, repository, write
 from tests.processes import program
 
@@ -229,3 +230,51 @@ def test_a_commit_whose_object_is_lost_is_said_by_git(tmp_path: Path) -> None:
     ):
         pytest.fail("there is nothing to hold")
     assert "\n" not in str(raised.value)
+
+
+def test_a_lost_commit_or_tree_is_said_by_git_alone(tmp_path: Path) -> None:
+    """No advice to commit something, and git's on grafts does not come first."""
+    repo = repository(tmp_path / "repo", SOURCES)
+    tree, head = git(repo, "rev-parse", "HEAD^{tree}"), subject.resolve(repo, "HEAD")
+    (repo / ".git/objects" / tree[:2] / tree[2:]).unlink()
+    with pytest.raises(KernelgateError, match=f"failed in {repo}: fatal: "), subject.worktree(repo, head):
+        pytest.fail("there is nothing to hold")
+    (repo / ".git/objects" / head[:2] / head[2:]).unlink()
+    with pytest.raises(KernelgateError, match=f"`git cat-file -p {head}` failed in {repo}: "):
+        subject.resolve(repo, "HEAD")
+
+
+def test_a_name_that_takes_commits_away_and_a_git_that_is_silent_name_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo = repository(tmp_path / "repo", SOURCES)
+    assert subject.resolve(repo, "HEAD") == git(repo, "rev-parse", "HEAD")
+    with pytest.raises(KernelgateError, match=r"has no commit '\^HEAD'"):
+        subject.resolve(repo, "^HEAD")
+    monkeypatch.setenv("PATH", str(program(tmp_path / "bin" / "git", "").parent))
+    with pytest.raises(KernelgateError, match="has no commit 'HEAD'"):
+        subject.resolve(repo, "HEAD")
+
+
+def test_pointers_of_lfs_are_no_fault_of_the_sources(tmp_path: Path, recorded: Callable[[Path], str | None]) -> None:
+    repo = repository(tmp_path / "repo", SOURCES)
+    assert recorded(repo) == git(repo, "rev-parse", "HEAD")
+    write(repo, {"csrc/scale.h": "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n"})
+    with pytest.raises(
+        KernelgateError, match=r"pointers of git LFS alone: csrc/scale\.h; run `git lfs pull`"
+    ) as raised:
+        recorded(repo)
+    assert raised.value.exit_code == 3
+
+
+def test_a_session_begins_once_all_that_it_needs_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
+) -> None:
+    """Not before, for it would stay open; and what takes long comes last."""
+    repo = repository(tmp_path / "repo", {".ci/kernelgate.toml": "[gates]\nmargin_pct = 'x'\n"})
+    monkeypatch.chdir(repo)
+    monkeypatch.setattr("kernelgate.bench.system.environment.describe", lambda: pytest.fail("it took long"))
+    assert "gates.margin_pct is 'x'" in ends_with(3, "session", "new", "faster").err
+    write(repo, {".ci/kernelgate.toml": ""})
+    assert "has no card in .ci/kernels/: `kernelgate init` begins one" in ends_with(3, "session", "new", "faster").err
+    assert not (repo / ".ci/sessions").exists()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.system.worker import MODULE
+from kernelgate.bench.system.worker import MODULE, ROOT
 from tests.processes import marked, wait_for
 from tests.shards import Checkout
 
@@ -102,3 +104,25 @@ def test_the_build_after_a_killed_one_cleans_up_and_works(
         _, said = again.communicate(timeout=300)
     assert again.returncode == 0, said
     assert checkout.left() == []
+
+
+@pytest.mark.parametrize("stops", [True, False], ids=["it stops it", "it does not"])
+def test_a_leader_that_its_worker_stops_goes_on(stops: bool, tmp_path: Path) -> None:
+    """Without a terminal, which would tell of it: each would wait for the other for ever."""
+    (tmp_path / "script.py").write_text(
+        "import os, signal\n"
+        "from kernelgate.bench.system.worker import Leader, Ready, WorkerProcess\n"
+        "def run(leader: Leader) -> Ready:\n"
+        f"    os.kill(os.getppid(), signal.{'SIGSTOP' if stops else 'SIGCONT'})\n"
+        "    return Ready()\n"
+        "if __name__ == '__main__':\n"
+        "    with WorkerProcess('script:run') as worker:\n"
+        "        print(worker.receive(Ready, 60.0))\n"
+    )
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(tmp_path)))}
+    words = [sys.executable, tmp_path / "script.py"]
+    with subprocess.Popen(words, env=variables, stdout=subprocess.PIPE, start_new_session=True) as leader:
+        try:
+            assert leader.communicate(timeout=90)[0] == b"ready=True\n"
+        finally:
+            leader.kill()

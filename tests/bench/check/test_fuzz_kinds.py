@@ -244,10 +244,11 @@ def test_a_wrong_shape_of_a_view_is_no_refusal(run: Run) -> None:
             r"the card failed at \S+\.py:\d+: the case has no axis 'Q'",
         ),
         (("2 * x, total", "1 / 0 * x, total"), r"the card failed at \S+\.py:\d+: ZeroDivisionError: division by zero"),
+        (("x.sum(1))", "x.sum(1) * 1j)"), r"the card failed at .*oracle\(\) gave complex numbers; outputs are real"),
         (("x.sum(1))", "x.sum(0))"), r"the card failed at .*oracle\(\) gave shape \[\d+\] for total"),
         (("return dict(x=draw", "return dict(y=draw(2).double(), x=draw"), "the input y has the dtype torch.float64"),
     ],
-    ids=["inputs", "oracle", "oracle's shape", "a dtype"],
+    ids=["inputs", "oracle", "complex numbers", "oracle's shape", "a dtype"],
 )
 def test_what_the_card_does_wrong_is_not_called_the_kernels_fault(run: Run, card: tuple[str, str], says: str) -> None:
     """Planted where listing does not see it: behind a condition that holds once torch is there."""

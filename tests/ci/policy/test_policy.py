@@ -133,6 +133,8 @@ def test_what_contradicts_itself_is_refused(text: str, said: str) -> None:
         ("[static]\nnew_spills = 'perhaps'", "static.new_spills is 'perhaps': "),
         ("[measure]\npaths = 'csrc'", "measure.paths is 'csrc': "),
         ("[measure]\npaths = [1]", "measure.paths.0 is 1: "),
+        ("a = " + "[" * 3000, "is not TOML: "),
+        ('[measure]\nenvironment = "a\\u0000b"', "measure.environment is 'a\\x00b': "),
     ],
     ids=lambda text: text[:20],
 )
