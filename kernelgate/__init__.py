@@ -54,11 +54,9 @@ def main() -> None:
     """The `kernelgate` command, which is loaded where what ends it is a sentence, and not a traceback."""
     try:
         import_module(f"{__name__}.ci.commands.cli").main()
-    except KeyboardInterrupt:
-        print("kernelgate: interrupted", file=sys.stderr)
-        sys.exit(130)
-    except Exception as error:
-        if not (said := stand_in(error)):
+    except (Exception, KeyboardInterrupt) as error:
+        code, said = (130, "interrupted") if isinstance(error, KeyboardInterrupt) else (3, stand_in(error))
+        if not said:
             raise
         print(f"kernelgate: {said}", file=sys.stderr)
-        sys.exit(3)
+        sys.exit(code)

@@ -40,7 +40,7 @@ from kernelgate.bench.check.examine import (
     outcome,
 )
 from kernelgate.bench.check.trials import CheckRequest, TrialOutcome
-from kernelgate.bench.core.errors import first_line
+from kernelgate.bench.core.errors import KernelgateError, first_line, why
 from kernelgate.bench.kernel import compare, loading, operands
 from kernelgate.bench.kernel.card import CaseAxes
 from kernelgate.bench.kernel.compare import Comparison
@@ -384,4 +384,7 @@ def _tried(card: Path, subjects: Mapping[record.Side, Subject], trial: Trial) ->
     except UntriedError as error:
         return TrialOutcome(untried=str(error), inapplicable=isinstance(error, InapplicableError))
     except Exception as error:
-        return TrialOutcome(untried=f"the card failed at {loading.mistake_of(card, '', error)}")
+        found = loading.mistake_of(card, "", error)
+        if found.line is None and not isinstance(error, KernelgateError):
+            return TrialOutcome(untried=f"to judge it failed, as where a kernel changes Python or torch: {why(error)}")
+        return TrialOutcome(untried=f"the card failed at {found}")

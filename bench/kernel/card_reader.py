@@ -264,7 +264,7 @@ class _Reader:
                 self._doubt("fuzz", f"{text}between, or [{low}, {high}] for the two")
         try:
             return {axis: drawn(axis, values) for axis, values in axes.items()}
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise self.mistake("fuzz", str(error)) from None
 
     def _nonfinite(self) -> tuple[str, ...]:

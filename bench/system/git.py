@@ -22,8 +22,7 @@ PATIENCE_S = 600.0
 MISDIRECTING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_LITERAL_PATHSPECS")
 """Set while git runs a hook; they would send every call to that hook's repository. With the last no pattern is one."""
 PLAIN = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "advice.graftFileDeprecated=false")
-"""Neither a hook nor a watcher of files runs: one may be another's, and reads what git is told of a commit. And an
-error does not begin with advice on grafts, which are kept off below."""
+"""No hook and no watcher of files runs: it may be another's, and reads what git is told. No advice comes first."""
 AS_COMMITTED = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
 """Each sha means what was committed, whatever `git replace` puts in its place here."""
 

@@ -114,8 +114,7 @@ def send(pids: Iterable[int], number: int) -> None:
 
 
 def wake_parent() -> None:
-    """What runs here may have stopped this process's parent, for which it would then wait for ever. Who stops it at a
-    terminal finds it there."""
+    """What ran here may have stopped it, for which both would wait for ever; at a terminal, somebody sees that."""
     with suppress(OSError), open(f"/proc/{os.getppid()}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
         if file.read().rpartition(")")[2].split()[4] == "0":
             send([os.getppid()], signal.SIGCONT)

@@ -15,7 +15,8 @@ from kernelgate.ci.lab import patterns as known_patterns
 from kernelgate.ci.lab.patterns import Seen
 from kernelgate.ci.policy.policy import Policy
 
-SESSIONS = click.option("--sessions", type=PATH, help="The folder of the sessions' logs. Default: .ci/sessions.")
+FOLDER = click.Path(exists=True, file_okay=False, readable=False, path_type=Path)
+SESSIONS = click.option("--sessions", type=FOLDER, help="The folder of the sessions' logs. Default: .ci/sessions.")
 
 
 @click.command()

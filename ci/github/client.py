@@ -285,10 +285,11 @@ class AnswerReader(Requester):
             raise NoAnswerError(f"{what}: it leads to another place than GitHub's API") from None
         if status >= 400:
             return status, headers, body if isinstance(_parsed(body), dict) else "{}"
-        if status in (204, 304) or (300 <= status < 400 and "location" in headers):
-            return status, headers, ""
         known = (shape for verbs, where, shape in READ if verb in verbs.split("|") and re.fullmatch(where, path))
-        missing = lack(_parsed(body), next(known, dict[str, Any] | list[Any]))
+        shape = next(known, None)
+        if (status in (204, 304) and shape is None) or (300 <= status < 400 and "location" in headers):
+            return status, headers, ""
+        missing = lack(_parsed(body), shape or dict[str, Any] | list[Any])
         if missing is not None:
             raise NoAnswerError(f"{what}: GitHub answered {status} with what is no answer of its API: {missing}")
         return status, headers, body

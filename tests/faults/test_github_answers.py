@@ -36,6 +36,7 @@ JUNK: dict[str, dict[str, Any]] = {
     "{}": {"body": "{}"},
     "a message": {"body": '{"message": "Server Error"}'},
     "rate limit of words": {"headers": {"X-RateLimit-Remaining": "many", "X-RateLimit-Limit": "lots"}},
+    "no content": {"status": 204, "body": ""},
     "reset at infinity": {"headers": {"X-RateLimit-Reset": "inf"}},
 }
 

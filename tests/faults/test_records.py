@@ -181,3 +181,8 @@ def test_a_baseline_without_these_cases_judges_nothing(tmp_path: Path, ends_with
     path = tmp_path / "baseline.json"
     path.write_text("{}", encoding="utf-8")
     assert "Cannot be judged" in ends_with(3, "compare", RECORD, "--baseline", path).out
+
+
+def test_a_folder_of_sessions_that_is_not_there_is_no_empty_one(tmp_path: Path, ends_with: EndsWith) -> None:
+    assert "'--sessions'" in ends_with(64, "outcomes", "--sessions", tmp_path / "none").err
+    ends_with(0, "outcomes", "--sessions", tmp_path)

@@ -233,7 +233,6 @@ def test_a_commit_whose_object_is_lost_is_said_by_git(tmp_path: Path) -> None:
 
 
 def test_a_lost_commit_or_tree_is_said_by_git_alone(tmp_path: Path) -> None:
-    """No advice to commit something, and git's on grafts does not come first."""
     repo = repository(tmp_path / "repo", SOURCES)
     tree, head = git(repo, "rev-parse", "HEAD^{tree}"), subject.resolve(repo, "HEAD")
     (repo / ".git/objects" / tree[:2] / tree[2:]).unlink()

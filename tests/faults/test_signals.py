@@ -121,8 +121,5 @@ def test_a_leader_that_its_worker_stops_goes_on(stops: bool, tmp_path: Path) -> 
     )
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(tmp_path)))}
     words = [sys.executable, tmp_path / "script.py"]
-    with subprocess.Popen(words, env=variables, stdout=subprocess.PIPE, start_new_session=True) as leader:
-        try:
-            assert leader.communicate(timeout=90)[0] == b"ready=True\n"
-        finally:
-            leader.kill()
+    done = subprocess.run(words, env=variables, stdout=subprocess.PIPE, start_new_session=True, timeout=90, check=False)
+    assert done.stdout == b"ready=True\n"

@@ -266,6 +266,12 @@ def test_what_the_card_does_wrong_is_not_called_the_kernels_fault(run: Run, card
     assert fuzz.exit_code([done]) == 3
 
 
+def test_a_kernel_that_changes_torch_is_not_called_the_cards_fault(run: Run) -> None:
+    done = run(RETURNS, RETURNS.kernel.replace("return x + y", "torch.equal = None; return x + y"), OWN[:1])
+    assert (done.status, done.unjudged) == ("skipped", 1)
+    assert "to judge it failed, as where a kernel changes Python or torch: TypeError: " in (done.reason or "")
+
+
 @pytest.mark.parametrize(
     ("outputs", "says"),
     [

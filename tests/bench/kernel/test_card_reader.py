@@ -73,6 +73,7 @@ MORE = {
     "a suite called pr": ("suites", "suites = dict(pr=[dict(M=1, N=1, dtype='fp16')])", "'pr' is the name of cases"),
     "an unknown distribution": ("distributions", "distributions = ['normal', 'cauchy']", "'cauchy' is none of normal"),
     "kernel no regular expression": ("kernel", "kernel = '('", "'(' is no regular expression"),
+    "a range beyond all": ("fuzz", "fuzz = dict(M=range(10**30))", "too large"),
     "no build": ("build", "build = None", "the card has no build"),
     "a build without sources": ("build", "build = Extension()", "Extension() names no sources"),
 }  # fmt: skip
