@@ -194,7 +194,6 @@ def test_two_hundred_reports_at_once_on_bad_days() -> None:
     ],
 )
 def test_a_token_or_an_address_that_can_be_none_is_named(desk: Desk, name: str, value: str) -> None:
-    """Before GitHub is asked eight times."""
     with pytest.raises(UsageError, match=f"^{name}"):
         connect(Step({**desk.bot.step.environment, name: value}))
     for url in ("https://api.github.com", "https://github.example.org/api/v3", "http://[::1]:8080"):

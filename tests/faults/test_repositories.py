@@ -269,7 +269,6 @@ def test_pointers_of_lfs_are_no_fault_of_the_sources(tmp_path: Path, recorded: C
 def test_a_session_begins_once_all_that_it_needs_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
-    """Not before, for it would stay open; and what takes long comes last."""
     repo = repository(tmp_path / "repo", {".ci/kernelgate.toml": "[gates]\nmargin_pct = 'x'\n"})
     monkeypatch.chdir(repo)
     monkeypatch.setattr("kernelgate.bench.system.environment.describe", lambda: pytest.fail("it took long"))
