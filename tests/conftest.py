@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import runpy
 import shutil
@@ -53,6 +54,15 @@ os.environ["OMP_WAIT_POLICY"] = "passive"
 # A shell that starts the tests in the background has SIGINT ignored, nohup SIGHUP, and children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+# What is imported and collected stays until the end: looking through it again and again finds nothing to free.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 ONE_PROCESS = frozenset(
@@ -193,8 +203,10 @@ def kernel_library() -> Library:
 
 @pytest.fixture(scope="session")
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One folder for all tests that load libraries: two copies of one library cannot be in one process."""
-    return tmp_path_factory.mktemp("cache")
+    """One folder for all tests that load libraries: two copies of one library cannot be in one process. The processes
+    that share the tests share it, too."""
+    root = tmp_path_factory.getbasetemp()
+    return (root.parent if "PYTEST_XDIST_WORKER" in os.environ else root) / "cache"
 
 
 @pytest.fixture
