@@ -64,6 +64,7 @@ def test_lines_go_both_ways_and_prints_do_not_mix_in(child: Path) -> None:
     [
         ("import sys; sys.exit(7)", "^the process exited early with code 7"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "was killed by SIGSEGV"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "was killed by SIGKILL"),
         (
             "import os; os.write(2, b'said\\nbefore'); os.abort()",
             "was killed by SIGABRT; last lines of stderr: said / before",
@@ -75,8 +76,10 @@ def test_lines_go_both_ways_and_prints_do_not_mix_in(child: Path) -> None:
 def test_a_child_that_does_not_answer(child: Path, monkeypatch: pytest.MonkeyPatch, code: str, says: str) -> None:
     monkeypatch.setattr(worker, "MAX_LINE", 65536)
     child.write_text(code)
-    with WorkerProcess(SCRIPT) as script, pytest.raises(WorkerError, match=says):
-        script.receive(Word, PATIENCE_S)
+    with WorkerProcess(SCRIPT) as script:
+        with pytest.raises(WorkerError, match=says):
+            script.receive(Word, PATIENCE_S)
+        assert script.killed == ("SIGKILL" in says), "a crash of its own is not ended from outside"
 
 
 @pytest.mark.parametrize(
