@@ -125,8 +125,8 @@ def test_what_cannot_be_loaded_is_said_before_it_is_compiled(
 def test_headers_that_a_torch_for_the_cpu_lacks_are_no_fault_of_the_sources(
     tmp_path: Path, flag: str, error: type[Exception], said: str
 ) -> None:
-    source = "#ifdef WITH_CUDA\n#include <c10/cuda/CUDAGuard.h>\n#else\n#error what is not there\n#endif\n"
-    repo = repository(tmp_path / "repo", {"csrc/scale.cpp": source + PYBIND})
+    source = f"#ifdef WITH_CUDA\n#include <c10/cuda/CUDAGuard.h>\n{PYBIND}#else\n#error what is not there\n#endif\n"
+    repo = repository(tmp_path / "repo", {"csrc/scale.cpp": source})
     card = PYBIND_CARD.replace("-O0", flag)
     with pytest.raises(error, match=said):
         commits.build_commit(repo, "HEAD", cards(tmp_path, card))
