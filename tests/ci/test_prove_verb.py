@@ -75,26 +75,24 @@ def test_an_honest_github_keeps_every_promise_and_the_page_says_so(hub: FakeGitH
     assert hub.writes() == writes, "what is open is looked at again"
 
 
-@pytest.mark.parametrize(
-    ("name", "instead", "said"),
-    [
-        ("slower", ("### ✅ No regression: no change on the L4", "success", "performance: unchanged"), "no change"),
-        ("slower", (HONEST["slower"][0], "success", HONEST["slower"][2]), "the check: success"),
-        ("faster", (*HONEST["faster"][:2], "performance: unchanged"), "performance: unchanged"),
-        ("cheating", HONEST["faster"], "41% faster"),
-    ],
-)
-def test_a_github_that_answers_wrongly_is_reported(
-    hub: FakeGitHub, ends_with: EndsWith, name: str, instead: tuple[str, str, str], said: str
-) -> None:
-    answering(hub, **{name: instead})
+WRONG = {
+    "faster": ((*HONEST["faster"][:2], "performance: unchanged"), "performance: unchanged"),
+    "slower": ((HONEST["slower"][0], "success", HONEST["slower"][2]), "the check: success"),
+    "equal": (("### ❌ Blocks: 52% slower on the L4", "success", "performance: unchanged"), "52% slower"),
+    "cheating": (HONEST["faster"], "41% faster"),
+}
+
+
+def test_a_github_that_answers_wrongly_is_reported(hub: FakeGitHub, ends_with: EndsWith) -> None:
+    """By the label, the check, the words, or all of them."""
+    answering(hub, **{name: instead for name, (instead, _) in WRONG.items()})
     Path("proof.md").write_text(PAGE, encoding="utf-8")
     printed = ends_with(1, *YES, "--page", "proof.md")
-    assert f"5 promises kept, 1 broken: {name}" in printed.out
-    told = printed.err.split(f"BROKEN: {EVERY.pulls[name].promise}\n")[1].splitlines()[0]
-    assert said in told
-    [row] = [line for line in Path("proof.md").read_text("utf-8").splitlines() if "**broken**" in line]
-    assert row.startswith(f"| {EVERY.pulls[name].promise} |")
+    assert f"2 promises kept, 4 broken: {', '.join(WRONG)}" in printed.out
+    rows = [line for line in Path("proof.md").read_text("utf-8").splitlines() if "**broken**" in line]
+    for (name, (_, said)), row in zip(WRONG.items(), rows, strict=True):
+        assert said in printed.err.split(f"BROKEN: {EVERY.pulls[name].promise}\n")[1].splitlines()[0]
+        assert row.startswith(f"| {EVERY.pulls[name].promise} |")
 
 
 def test_a_doubt_that_lasts_and_what_never_comes_are_broken_and_a_doubt_that_passes_is_waited_for(
