@@ -18,10 +18,11 @@ def program(path: Path, body: str, shell: str = "/bin/sh") -> Path:
 
 
 def wait_for(condition: Callable[[], bool], limit_s: float = 90.0, what: str = "waited too long") -> None:
-    deadline = time.monotonic() + limit_s
+    deadline, pause_s = time.monotonic() + limit_s, 0.01
     while not condition():
         assert time.monotonic() < deadline, what
-        time.sleep(0.01)
+        time.sleep(pause_s)
+        pause_s = min(0.1, 1.5 * pause_s)  # what is waited for wants the cores
 
 
 def alive(pid: int) -> bool:
