@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kernelgate.bench.kernel import card_check
+from kernelgate.bench.system.worker import WorkerPool
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import connect
+from tests.bench.in_process import ThreadWorker
 from tests.ci.desk import Desk
 from tests.ci.report_examples import HEAD_SHA
 from tests.fakes.github_server import FakeGitHub
@@ -17,6 +20,14 @@ from tests.fakes.github_server import FakeGitHub
 @pytest.fixture(autouse=True)
 def quick_cards(cards_in_forks: None) -> None:
     """Most of what is tested here asks the cards of a checkout first."""
+
+
+@pytest.fixture
+def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test asks ends before anything runs: none of the processes that would import torch is started ahead, and
+    libraries are asked what they have in a thread."""
+    monkeypatch.setattr(WorkerPool, "prepare", lambda *_, **__: None)
+    monkeypatch.setattr(card_check, "WorkerProcess", ThreadWorker)
 
 
 @pytest.fixture

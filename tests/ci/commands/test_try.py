@@ -127,6 +127,7 @@ def test_a_commit_that_changes_no_machine_code_is_not_run(
     assert record.read(out / "run.json").processes
 
 
+@pytest.mark.usefixtures("no_torch")
 def test_a_card_that_cannot_be_used_is_no_fault_of_the_head(cards: str, ends_with: EndsWith) -> None:
     card = Path(cards, "scale.py")
     card.write_text(CPU_CARD.replace("csrc/scale*", "csrc/scalar*"), encoding="utf-8")

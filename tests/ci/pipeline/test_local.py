@@ -79,6 +79,7 @@ def test_the_working_tree_is_compared_with_head(
     assert taken[0] == "-" != given_back[0], "once, through all phases: nobody else measures in between"
 
 
+@pytest.mark.usefixtures("no_torch")
 def test_a_kernel_that_does_not_compile_is_named_by_its_first_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
@@ -190,6 +191,7 @@ def test_a_wrong_kernel_fails_the_test_and_the_same_one_passes_it(compare: Compa
         compare("HEAD")
 
 
+@pytest.mark.usefixtures("no_torch")
 def test_what_does_not_compile_or_is_not_there_fails_the_test_and_no_card_skips_it(
     compare: Compare, tmp_path: Path
 ) -> None:
