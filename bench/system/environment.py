@@ -146,7 +146,7 @@ def pin_numerics() -> None:
         for level in (backends, backends.cuda.matmul, backends.cudnn, backends.cudnn.conv, backends.cudnn.rnn):
             level.fp32_precision = "ieee"
     backends.cudnn.benchmark = False
-    torch.use_deterministic_algorithms(False)
+    torch.set_deterministic_debug_mode("default")  # use_deterministic_algorithms() loads dynamo, for seconds
 
 
 @contextmanager
@@ -158,7 +158,7 @@ def repeating_bits() -> Iterator[None]:
 
     filling: Any = torch.utils.deterministic
     mode, fills = torch.get_deterministic_debug_mode(), filling.fill_uninitialized_memory
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.set_deterministic_debug_mode("warn")
     filling.fill_uninitialized_memory = False
     try:
         yield

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -96,6 +98,16 @@ def test_pinned_from_whatever_was_set(otherwise: Callable[[], None]) -> None:
     assert torch.get_float32_matmul_precision() == "highest"  # torch refuses to say it of a mixture of both ways
     assert not torch.backends.cuda.matmul.allow_tf32
     assert not torch.backends.cudnn.allow_tf32
+
+
+def test_a_process_is_pinned_without_dynamo() -> None:
+    """torch's other function for it loads that, which takes each process two seconds."""
+    text = (
+        "import sys, torch; from kernelgate.bench.system import environment as one; one.pin_numerics()\n"
+        "with one.repeating_bits(): assert torch.are_deterministic_algorithms_enabled()\n"
+        "assert not torch.are_deterministic_algorithms_enabled(); sys.exit('torch._dynamo' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", text], check=False).returncode == 0
 
 
 def test_a_card_that_sets_torch_otherwise_is_run_as_all_are(tmp_path: Path) -> None:
