@@ -166,8 +166,11 @@ def _by_card(name: str, own: object) -> Comparison:
 
 
 def first(mask: torch.Tensor) -> tuple[int, ...]:
-    flat = int(mask.reshape(-1).to(torch.uint8).argmax())
-    return tuple(int(at) for at in torch.unravel_index(torch.tensor(flat), mask.shape))
+    at, found = int(mask.reshape(-1).to(torch.uint8).argmax()), list[int]()
+    for size in reversed(mask.shape):  # torch.unravel_index() loads sympy, for half a second
+        at, inside = divmod(at, size)
+        found.append(inside)
+    return tuple(reversed(found))
 
 
 def largest(values: Sequence[float | None]) -> float | None:

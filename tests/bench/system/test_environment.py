@@ -100,12 +100,16 @@ def test_pinned_from_whatever_was_set(otherwise: Callable[[], None]) -> None:
     assert not torch.backends.cudnn.allow_tf32
 
 
-def test_a_process_is_pinned_without_dynamo() -> None:
-    """torch's other function for it loads that, which takes each process two seconds."""
+def test_a_process_checks_results_without_dynamo_and_sympy() -> None:
+    """Other functions of torch load these, which take each process three seconds."""
     text = (
-        "import sys, torch; from kernelgate.bench.system import environment as one; one.pin_numerics()\n"
-        "with one.repeating_bits(): assert torch.are_deterministic_algorithms_enabled()\n"
-        "assert not torch.are_deterministic_algorithms_enabled(); sys.exit('torch._dynamo' in sys.modules)"
+        "import sys, torch; from kernelgate.bench.kernel import compare; from kernelgate.bench.system import environment\n"
+        "environment.pin_numerics()\n"
+        "with environment.repeating_bits(): assert torch.are_deterministic_algorithms_enabled()\n"
+        "assert not torch.are_deterministic_algorithms_enabled()\n"
+        "assert compare.first(torch.arange(24).reshape(2, 3, 4) == 23) == (1, 2, 3)\n"
+        "assert compare.first(torch.tensor(True)) == ()\n"
+        "sys.exit(not {'torch._dynamo', 'sympy'}.isdisjoint(sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", text], check=False).returncode == 0
 
