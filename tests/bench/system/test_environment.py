@@ -103,8 +103,8 @@ def test_pinned_from_whatever_was_set(otherwise: Callable[[], None]) -> None:
 def test_a_process_checks_results_without_dynamo_and_sympy() -> None:
     """Other functions of torch load these, which take each process three seconds."""
     text = (
-        "import sys, torch; from kernelgate.bench.kernel import compare; from kernelgate.bench.system import environment\n"
-        "environment.pin_numerics()\n"
+        "import sys, torch; from kernelgate.bench.kernel import compare\n"
+        "from kernelgate.bench.system import environment; environment.pin_numerics()\n"
         "with environment.repeating_bits(): assert torch.are_deterministic_algorithms_enabled()\n"
         "assert not torch.are_deterministic_algorithms_enabled()\n"
         "assert compare.first(torch.arange(24).reshape(2, 3, 4) == 23) == (1, 2, 3)\n"
