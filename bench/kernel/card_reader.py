@@ -264,7 +264,7 @@ class _Reader:
                 self._doubt("fuzz", f"{text}between, or [{low}, {high}] for the two")
         try:
             return {axis: drawn(axis, values) for axis, values in axes.items()}
-        except (ValueError, OverflowError) as error:
+        except (ValueError, OverflowError) as error:  # of a range longer than memory
             raise self.mistake("fuzz", str(error)) from None
 
     def _nonfinite(self) -> tuple[str, ...]:
@@ -428,7 +428,7 @@ def drawn(axis: str, values: Any) -> Any:
     says what is drawn. Raises ValueError saying what is wrong."""
     match values:
         case range():
-            why = None if values else f"the range of {axis} is empty"
+            why = None if len(values) else f"the range of {axis} is empty"
             found: Any = {"range": [values.start, values.stop, values.step]}
         case Between(low, high):
             holds = _is_real(low) and _is_real(high) and low <= high
