@@ -226,8 +226,8 @@ def decide(places: Places, /, kind: facts.Decision, commit: str, **options: str)
 @answers(facts.CondensedRecords)
 @click.pass_obj
 def condense(places: Places, release: str | None) -> Answered:
-    """Drop the samples of old records that can decide nothing more, as `[retention]` of the policy says. Verdicts stay
-    as they are. If it is ended early, run it again.
+    """Drop the samples of records older than 90 days that can decide nothing more. Verdicts stay as they are. If it is
+    ended early, run it again.
 
     Exit codes: 0 done, 3 some records were left as they are, which are named.
     """

@@ -1,4 +1,4 @@
-"""Which records keep their samples, and how the others lose them: by `[retention]` of the policy.
+"""Which records keep their samples, and how the others lose them.
 
 What a record was is in the store, in another form, and the index points to that before the samples go. Whoever is
 killed between the two has lost nothing, and the next run goes on; several at once do each other's work.
