@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from kernelgate.ci.lab.mcp_server import AgentsServer, DeviceBudget
 from kernelgate.ci.lab.mcp_tools import ToolRefusedError
 from tests.processes import named, wait_for
 
+ROOT = Path(__file__).parents[3]
 TOOLS = {tool.name: tool for tool in tools.offered(cli.cli)}
 
 
@@ -60,6 +62,16 @@ def test_what_only_reads_says_so_and_what_takes_back_warns() -> None:
     }
     assert not any(hints[name]["readOnlyHint"] for name in ("session_keep", "bench", "build", "session_gate", "try"))
     assert [name for name, one in hints.items() if one.get("destructiveHint")] == ["session_revert"]
+
+
+def test_the_cookbook_lists_every_tool_by_what_it_may_do() -> None:
+    agents = (ROOT / "docs/CUDA_COOKBOOK.md").read_text("utf-8").split("\n### Agents\n")[1].split("\n### ")[0]
+    told = [frozenset(re.findall(r"`(\w+)`", one)) for one in re.findall(r"^- (.+(?:\n  .+)*)", agents, re.MULTILINE)]
+    hints = {one["name"]: one["annotations"] for one in listed()}
+    read = frozenset(name for name, one in hints.items() if one["readOnlyHint"])
+    measure = frozenset(name for name, tool in TOOLS.items() if tool.measures)
+    change = frozenset(name for name, one in hints.items() if one.get("destructiveHint"))
+    assert told == [read, measure, hints.keys() - read - measure - change, change]
 
 
 def test_words_become_options_and_places(tmp_path: Path) -> None:
