@@ -108,5 +108,5 @@ def _said(
         lines.append(f"no card is written of {of}: name those that matter, such as: {such}")
     if told.left:
         lines += ["left to say:", *(f"  {one}" for one in told.left)]
-        lines.append("then: kernelgate cards, and on a branch: kernelgate pr")
+        lines.append(f"then: kernelgate cards, and kernelgate try HEAD~1 HEAD --cards {CARDS}")
     return "\n".join(lines)
