@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +17,18 @@ from kernelgate.ci.lab import patterns as known_patterns
 from kernelgate.ci.lab.patterns import Seen
 from kernelgate.ci.policy.policy import Policy
 
-FOLDER = click.Path(exists=True, file_okay=False, readable=False, path_type=Path)
-SESSIONS = click.option("--sessions", type=FOLDER, help="The folder of the sessions' logs. Default: .ci/sessions.")
+
+def _folder(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
+    """One that may not be looked into is no wrong option."""
+    with suppress(FileNotFoundError):
+        if path is None or stat.S_ISDIR(path.stat().st_mode):
+            return path
+    raise click.BadParameter(f"there is no folder {path}")
+
+
+SESSIONS = click.option(
+    "--sessions", type=PATH, callback=_folder, help="The folder of the sessions' logs. Default: .ci/sessions."
+)
 
 
 @click.command()
