@@ -18,8 +18,9 @@ from kernelgate.ci.explain.bottleneck import SATURATED_PCT, TENSOR_UNUSED_PCT
 WORTH_A_WORD = 0.08
 """The share of the change from which on a contribution is named: with ten of less, most would still be named."""
 LEAST_EXPLAINED = 0.25
-MOSTLY = 0.5
 """Causes of less than this share of the change are not what it comes of."""
+MOSTLY = 0.5
+"""Causes of less than this share are a part of it, on which no advice rests."""
 SUSPECTED = {"registers": ("registers", 0), "occupancy_pct": ("occupancy", 0.02), "local_instructions": ("spills", 0)}
 """What people suspect first, and the share by which it varies from run to run: counts do not."""
 NOISE_POINTS = 1.5
@@ -172,7 +173,7 @@ def _clauses(found: Budget) -> Iterator[str]:
     for one in others[: MOST - 1]:
         if abs(one.share_pct) >= LARGE * change:
             yield f"{cause(one)}: {abs(one.share_pct):.1f} points"
-    left = change - explained
+    left = change * found.unexplained_pct / found.change_pct - sum(abs(one.share_pct) for one in against)
     for largest in against[-1:]:
         if explained > (1 + LARGE) * change and abs(largest.share_pct) >= LARGE * change:
             sign = "−" if found.change_pct > 0 else "+"

@@ -118,10 +118,11 @@ def shared(failing: Sequence[Axes], passing: Sequence[Axes]) -> str | None:
             for words, holds in _traits(axis, [axes[axis] for axes in failing], passed):
                 if not any(map(holds, passed)):
                     return words
-    values = {axis: value for axis, value in failing[0].items() if all(one.get(axis) == value for one in failing)}
-    for pair in combinations((axis for axis in values if formatting.label({axis: values[axis]})), 2):
-        if not any(all(axes.get(axis) == values[axis] for axis in pair) for axes in passing):
-            return " and ".join(str(formatting.label({axis: values[axis]})) for axis in pair)
+    alike = [one for one in failing[0].items() if all(one in axes.items() for axes in failing)]
+    named = [(one, said) for one in alike if (said := formatting.label(dict([one])))]
+    for (one, first), (other, second) in combinations(named, 2):
+        if not any(one in axes.items() and other in axes.items() for axes in passing):
+            return f"{first} and {second}"
     return None
 
 
