@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import IO, NamedTuple, cast
 
 GRACE_S = 3.0
@@ -115,9 +116,17 @@ def send(pids: Iterable[int], number: int) -> None:
 
 def wake_parent() -> None:
     """What ran here may have stopped it, for which both would wait for ever; at a terminal, somebody sees that."""
-    with suppress(OSError), open(f"/proc/{os.getppid()}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-        if file.read().rpartition(")")[2].split()[4] == "0":
-            send([os.getppid()], signal.SIGCONT)
+    if not _at_terminal(parent := os.getppid()):
+        with suppress(OSError):
+            os.kill(parent, signal.SIGCONT)
+
+
+@cache
+def _at_terminal(pid: int) -> bool:
+    """Asked once: a process writes an answer while it is timed. True where that cannot be known."""
+    with suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+        return file.read().rpartition(")")[2].split()[4] != "0"
+    return True
 
 
 def _wait(leader: int, spared: tuple[int, ...]) -> None:
