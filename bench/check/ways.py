@@ -173,7 +173,10 @@ def repeat(subject: Subject, trial: Trial) -> TrialOutcome:
     compared, _ = next(each)
     begun, done, other = time.monotonic(), 1, 0
     while compared.passed and done < REPEATS and time.monotonic() - begun < REPEAT_S:
-        compared, same = next(each)
+        try:
+            compared, same = next(each)
+        except examine.KernelCallError as error:
+            raise examine.KernelCallError(f"{error}, in call {done + 1} after {done} right ones") from None
         done += 1
         other += not same
     fault = examine.wrong(compared, right)

@@ -26,7 +26,7 @@ from kernelgate.bench.core.errors import CannotCompileError, CardError, Kernelga
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel import fuzz_trials, loading
 from kernelgate.bench.kernel.axes import AxisValue
-from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, DeviceKind, asked_for
+from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, DeviceKind, Kernel, asked_for
 from kernelgate.bench.kernel.cards import MOST_GPU_BYTES, CardFacts, CardMistake
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION
 from kernelgate.bench.kernel.loading import line_of, load, trying
@@ -36,7 +36,6 @@ from kernelgate.bench.system.worker import Doing, Leader, Message, WorkerError, 
 if TYPE_CHECKING:
     import torch
 
-    from kernelgate.bench.kernel.card import Kernel
     from kernelgate.bench.kernel.operands import Inputs, Shapes, Tensors
 
 PATIENCE_S = 120.0
@@ -209,7 +208,10 @@ def _tried(trial: CardTrial, kernel: Kernel, case: CaseAxes, recorder: _Recorder
         right = compare.expected(kernel, case, given, tuple(shapes))
         for name, (shape, _) in shapes.items():
             if tuple(right[name].shape) != shape:
-                text = f"oracle() gives {list(right[name].shape)} for {name}; outputs() says {list(shape)}"
+                said = "outputs() says"
+                if type(kernel).outputs is Kernel.outputs:
+                    said = "without outputs() it has the first input's"
+                text = f"oracle() gives {list(right[name].shape)} for {name}; {said} {list(shape)}"
                 raise KernelgateError(text)
     if trial.what == "call":
         with trying(path, "call"):

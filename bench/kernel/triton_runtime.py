@@ -76,9 +76,16 @@ def choices(tuners: Iterable[Any], ops: Any) -> dict[tuple[str, Any], str]:
     other operators."""
     package = getattr(ops, "__name__", "").partition(".")[0]
     of_package = (one for one in tuners if one.base_fn.__module__.partition(".")[0] == package)
-    return {
-        (one.base_fn.__name__, key): describe(config) for one in of_package for key, config in dict(one.cache).items()
-    }
+    return {(one.base_fn.__name__, key): describe(config) for one in of_package for key, config in _cached(one).items()}
+
+
+def _cached(tuner: Any) -> Mapping[Any, Any]:
+    """The configurations of a tuner by key. A subclass may keep them elsewhere, as FlagGems does in a database: then the
+    last one that ran."""
+    if isinstance(tuner.cache, Mapping):
+        return dict(tuner.cache)
+    best = getattr(tuner, "best_config", None)
+    return {} if best is None else {str(best): best}
 
 
 def describe(config: Any) -> str:
@@ -146,9 +153,17 @@ def _instead_of_tuning(first: Callable[[str, int], int], before: Callable[[str |
             raise errors[0]
         return results[-1]
 
-    original = Autotuner.run
-    Autotuner.run = tune
+    tuning = {one: one.run for one in _classes(Autotuner) if "run" in vars(one)}
+    for one in tuning:
+        one.run = tune
     try:
         yield
     finally:
-        Autotuner.run = original
+        for one, run in tuning.items():
+            one.run = run
+
+
+def _classes(of: type[Any]) -> Iterator[type[Any]]:
+    yield of
+    for one in of.__subclasses__():
+        yield from _classes(one)

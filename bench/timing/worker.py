@@ -131,7 +131,12 @@ class Worker:
         if not self.on_gpu:
             cores = f"{torch.get_num_threads()} of {len(os.sched_getaffinity(0))} cores"
             notes.append(record.Note(code="cpu_cores", text=f"the CPU kernel was timed on {cores}"))
-        autotuned = self._autotuned()
+        try:
+            autotuned = self._autotuned()
+        except Exception as error:  # a package's own tuner need not answer as Triton's, and no call has failed by that
+            autotuned = {}
+            text = f"{case.id}: what the autotuner chose cannot be read: {type(error).__name__}: {error}"
+            notes.append(record.Note(text=text))
         memory_bytes = {side: self._memory_bytes(case, side) for side in sorted(self.called)} if self.on_gpu else {}
         for arena in (case.read, case.written):
             memory.close(arena, owner=False)

@@ -141,6 +141,11 @@ def test_a_transposed_shape_is_seen_where_all_timed_cases_are_square(trial: Trie
     assert TriedCard(trial.folder / "right").check((every, square)) == ()
     [mistake] = trial.check((every, square), ("Output(*x.shape)", "Output(*reversed(x.shape))"))
     assert mistake.text.startswith("oracle() gives [3, 4] for out; outputs() says [4, 3]")
+    written = "def outputs(self, case, x, bias):\n    return Output(*x.shape)\n"
+    [mistake] = TriedCard(trial.folder / "unwritten").check(
+        (every, square), ("return x + bias", "return (x + bias).t()"), (written, "")
+    )
+    assert mistake.text.startswith("oracle() gives [4, 3] for out; without outputs() it has the first input's [3, 4]")
 
 
 def test_what_is_optional_may_be_left_out_and_helpers_and_lists_are_no_mistake(trial: TriedCard) -> None:

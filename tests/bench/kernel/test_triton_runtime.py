@@ -14,6 +14,7 @@ import pytest
 import triton
 import triton.language as tl
 from triton.compiler.errors import CompileTimeAssertionFailure
+from triton.runtime.autotuner import Autotuner
 from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
@@ -163,6 +164,31 @@ def test_one_configuration_by_the_case_which_gives_way_where_it_cannot_run(
     refusing(monkeypatch, {256: impossible})
     with triton_runtime.one_config({"n": 9}), pytest.raises(OutOfResources):
         scale[(1,)](None, 100)
+
+
+class Database:
+    def __getitem__(self, key: object) -> object:
+        raise KeyError(key)
+
+
+class OwnTuner(Autotuner):
+    """As FlagGems' LibTuner: it keeps configurations in a database, and runs by itself."""
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        self.cache, self.best_config = Database(), self.configs[1]
+        return self.fn.run(*args, **kwargs, **self.best_config.all_kwargs())
+
+
+def test_a_subclass_of_the_tuner_is_checked_with_all_configurations_too(launches: Launches) -> None:
+    own = OwnTuner(scale.fn, scale.arg_names, CONFIGS, ["n"], None, None, do_bench=timed)
+    for number in range(32):
+        with triton_runtime.one_config({"n": number}):
+            own[(1,)](None, 100)
+    assert set(blocks(launches)) == {64, 128, 256}
+    launches.clear()
+    own[(1,)](None, 100)
+    assert blocks(launches) == [128], "outside of checks it decides itself"
+    assert list(triton_runtime.choices([own], HERE).values()) == ["block=128, warps=4, stages=5"]
 
 
 # A package's files, and a folder that is like Triton's cache ----------------------------------------------------------

@@ -175,6 +175,25 @@ def test_packages_that_register_the_same_operator_take_turns(bench: KindBench) -
     assert (calls(done)["base"].failed, calls(done)["head"].failed > 0) == (0, True)
 
 
+TUNED = """
+from triton.runtime.autotuner import Autotuner
+class Database:
+    def __getitem__(self, key):
+        raise KeyError(key)
+class Tuner(Autotuner):
+    def __init__(self):
+        self.configs, self.cache, self.base_fn, self.best_config = [1, 2], Database(), add, "of its own"
+""" + PACKAGE.replace("FACTOR", "1")
+
+
+def test_a_tuner_that_does_not_answer_as_tritons_is_no_crash_of_the_kernel(bench: KindBench) -> None:
+    """FlagGems keeps configurations in a database, and its kernels were said to crash while they are timed."""
+    head = registered.package(bench.folder / "head", "tuned", TUNED + "tuner = Tuner()\n", "kind")
+    done = bench.run(bench.part(bench.card(CALLS_PACKAGE.replace("NAME", "tuned")), None, head))
+    assert looked_at(calls(done)["head"])
+    assert "what the autotuner chose cannot be read: AttributeError" in codes(done)["note"]
+
+
 # Two cards in one run
 
 
