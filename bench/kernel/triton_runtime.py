@@ -80,8 +80,8 @@ def choices(tuners: Iterable[Any], ops: Any) -> dict[tuple[str, Any], str]:
 
 
 def _cached(tuner: Any) -> Mapping[Any, Any]:
-    """The configurations of a tuner by key. A subclass may keep them elsewhere, as FlagGems does in a database: then the
-    last one that ran."""
+    """The configurations of a tuner by key. A subclass may keep them elsewhere, as FlagGems' does: then the last that
+    ran."""
     if isinstance(tuner.cache, Mapping):
         return dict(tuner.cache)
     best = getattr(tuner, "best_config", None)
