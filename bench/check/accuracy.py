@@ -13,7 +13,7 @@ from contextlib import nullcontext
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import LibraryAt, imports
-from kernelgate.bench.check.trials import CheckRequest
+from kernelgate.bench.check.trial_process import CheckRequest
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.kernel.commit import CardPlan, Compared, card_plans

@@ -13,7 +13,7 @@ from kernelgate.bench import record
 from kernelgate.bench.check import examine
 from kernelgate.bench.check.accuracy import CaseMeasured, DrawnInputs
 from kernelgate.bench.check.examine import KernelCallError, Subject, bits, synchronize
-from kernelgate.bench.check.trials import CheckRequest
+from kernelgate.bench.check.trial_process import CheckRequest
 from kernelgate.bench.kernel import compare, loading, operands
 from kernelgate.bench.kernel.card import CaseAxes
 from kernelgate.bench.kernel.operands import Draw, Parts, Shapes

@@ -15,7 +15,7 @@ import torch
 
 from kernelgate.bench import record
 from kernelgate.bench.check.accuracy import CaseMeasured, DrawnInputs
-from kernelgate.bench.check.trials import CheckRequest, TrialOutcome
+from kernelgate.bench.check.trial_process import CheckRequest, TrialOutcome
 from kernelgate.bench.core.errors import UsageError, first_line
 from kernelgate.bench.kernel import compare, loading, operands, triton_runtime
 from kernelgate.bench.kernel.card import CaseAxes, Kernel

@@ -16,8 +16,8 @@ from time import monotonic
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.check import trials
-from kernelgate.bench.check.trials import FailureFacts, TrialOutcome, TrialProcess
+from kernelgate.bench.check import trial_process
+from kernelgate.bench.check.trial_process import FailureFacts, TrialOutcome, TrialProcess
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel import fuzz_trials
@@ -76,7 +76,7 @@ def run(
         chosen = tuple(sorted(chosen, key=lambda one: case_axes.size(one.axes)))
     progress.say(f"fuzz: {sizes(card, chosen, device)}, seed {seed}")
     limit_s = None if ids else limits.of(device)
-    with trials.trying(library, card, machine, workers) as process, BaseTrials(base, process) as beside:
+    with trial_process.trying(library, card, machine, workers) as process, BaseTrials(base, process) as beside:
         results, untried, late, lost_s = _results(
             process, beside, chosen, limit_s, limits.smallest_first, 0 if ids else MAX_SHRUNK
         )
@@ -190,7 +190,7 @@ def _results(
             if outcome.fault:
                 # Once is enough where the head has failed alone before.
                 alone = any(one.fails for one in results)
-                result = base.beside(result, trial, 1 if alone else 1 + trials.AGAIN[outcome.ended])
+                result = base.beside(result, trial, 1 if alone else 1 + trial_process.AGAIN[outcome.ended])
             results.append(result)
             if result.fails:
                 progress.say(failure(result))
@@ -212,9 +212,13 @@ def _as_large(axes: Mapping[str, object], least: Mapping[str, object]) -> bool:
 
 
 def _with_facts(
-    result: record.FuzzResult, process: TrialProcess, trial: Trial, outcome: TrialOutcome, excused: trials.Excused
+    result: record.FuzzResult,
+    process: TrialProcess,
+    trial: Trial,
+    outcome: TrialOutcome,
+    excused: trial_process.Excused,
 ) -> record.FuzzResult:
-    facts = trials.examined(process, trial, outcome, excused)
+    facts = trial_process.examined(process, trial, outcome, excused)
     for line in more(process.card, facts):
         progress.say(line)
     return result.model_copy(
@@ -235,7 +239,7 @@ def try_case(library: Library, card: CardFacts, case: CaseFacts, machine: record
     Raises KernelgateError where the library cannot be loaded.
     """
     trial = Trial(id=case.id, axes={**case.axes, DISTRIBUTION: card.distributions[0]}, run_seed=0, seed=0)
-    with trials.trying(library, card, machine) as process:
+    with trial_process.trying(library, card, machine) as process:
         return process.tried(trial).fault
 
 
@@ -364,7 +368,7 @@ def soak_card(library: Library, soak: Soak, seed: int, machine: record.Environme
     Raises KernelgateError where the library cannot be loaded, OutputError where the corpus cannot be written."""
     device = environment.kind(machine)
     drawn = fuzz_trials.drawn(seed, soak.card, device, machine.device.memory_bytes)
-    with trials.trying(library, soak.card, machine, workers) as process:
+    with trial_process.trying(library, soak.card, machine, workers) as process:
         soak.begun = soak.said = monotonic()  # whoever had the device before took none of its time
         corpora = dict.fromkeys((fuzz_trials.corpus_beside(soak.card), soak.corpus))
         kept = [trial for corpus in corpora for trial in fuzz_trials.kept_failures(corpus, soak.card, device)]
@@ -392,7 +396,7 @@ def _failed(process: TrialProcess, soak: Soak, trial: Trial, outcome: TrialOutco
     soak.failed += 1
     card = soak.card
     path = fuzz_trials.keep(soak.corpus, card.name, _as_kept(trial, outcome, outcome.fault or ""))
-    facts = trials.examined(process, trial, outcome)
+    facts = trial_process.examined(process, trial, outcome)
     smallest, why = facts.smallest or trial, facts.fault or outcome.fault or ""
     why = f"{why}; {facts.words}" if facts.words else why
     if fuzz_trials.keep(soak.corpus, card.name, _as_kept(smallest, outcome, why)) != path:

@@ -12,7 +12,7 @@ between-others            calls of other cases before it and between two of it: 
 shared-inputs             inputs of one shape and dtype are one tensor, as in a product of a matrix with itself
 two-threads               two threads call at once, each with inputs of its own: what the host keeps in static memory
 
-`try_each` runs in a process of its own, led by trials.py.
+`try_each` runs in a process of its own, led by trial_process.py.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from kernelgate.bench.check.examine import (
     drawn,
     outcome,
 )
-from kernelgate.bench.check.trials import CheckRequest, TrialOutcome
+from kernelgate.bench.check.trial_process import CheckRequest, TrialOutcome
 from kernelgate.bench.core.errors import KernelgateError, first_line, why
 from kernelgate.bench.kernel import compare, loading, operands
 from kernelgate.bench.kernel.card import CaseAxes

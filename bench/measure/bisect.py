@@ -18,7 +18,7 @@ from pathlib import Path
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries, Library, Sides, build_record
 from kernelgate.bench.check import fuzz
-from kernelgate.bench.check.trials import TrialOutcome, TrialProcess
+from kernelgate.bench.check.trial_process import TrialOutcome, TrialProcess
 from kernelgate.bench.core.errors import BuildError, CannotCompileError, KernelgateError, UsageError
 from kernelgate.bench.kernel import cards, commit, fuzz_trials
 from kernelgate.bench.kernel.cards import CardFacts, Cards, CaseFacts, ChosenCase

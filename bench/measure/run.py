@@ -27,7 +27,7 @@ from kernelgate.bench.check import fuzz as fuzzing
 from kernelgate.bench.check import sanitize as sanitizing
 from kernelgate.bench.check.fuzz import NO_LIMITS, FuzzLimits, Soak
 from kernelgate.bench.check.sanitize import SanitizerOptions
-from kernelgate.bench.check.trials import WORKER
+from kernelgate.bench.check.trial_process import WORKER
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, NoKernelError, PreemptedError, UsageError
 from kernelgate.bench.explain import tile

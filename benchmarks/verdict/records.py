@@ -19,7 +19,8 @@ from kernelgate.bench.record import Case, Process, RunRecord, Timing
 from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.case import Direction, Outcome
 from kernelgate.ci.judge.stats import Array, bootstrap
-from kernelgate.ci.judge.verdict import judge, undecided
+from kernelgate.ci.judge.stopping import undecided
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 
 ROOT = Path(__file__).parents[2]

@@ -21,7 +21,7 @@ from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.location import Location
 from kernelgate.ci.judge.prior import CHANGE_PCT, HISTORY_DF, KnownSpread
-from kernelgate.ci.judge.verdict import settled
+from kernelgate.ci.judge.stopping import settled
 
 Draw = Callable[[Generator], float]
 """The change that one process of identical code shows, in percent."""

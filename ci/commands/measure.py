@@ -38,7 +38,7 @@ from kernelgate.ci.explain import analyze as profiles
 from kernelgate.ci.explain.analyze import AnalysesAnswer
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.judge import cards as judged_cards
-from kernelgate.ci.judge import correctness, static, verdict
+from kernelgate.ci.judge import correctness, static, stopping
 from kernelgate.ci.judge.static import StaticFinding
 from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy import policy
@@ -183,7 +183,7 @@ def bench(
     past = prior.past(progress.say)
 
     def open_cases(so_far: record.RunRecord) -> frozenset[record.CaseKey]:
-        return verdict.undecided(so_far, rules, past(so_far))
+        return stopping.undecided(so_far, rules, past(so_far))
 
     needed = {process.VERIFIER: 1, process.WORKER: 1, environment.DESCRIBES: 1}
     if not sides.alone:

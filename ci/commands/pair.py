@@ -18,7 +18,7 @@ from kernelgate.ci.commands import options
 from kernelgate.ci.commands.options import MORE_THAN_0, OUTPUT, Answered, GrowingRecord, answers
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.formatting import durations
-from kernelgate.ci.judge import verdict
+from kernelgate.ci.judge import stopping, verdict
 from kernelgate.ci.judge.case import RecordVerdict, worst_first
 from kernelgate.ci.judge.sentences import mark
 from kernelgate.ci.policy.policy import Policy
@@ -58,7 +58,7 @@ def pair(
     seed = new_seed() if seed is None else seed
     commands = CommandPair(base, head, timeout_s=timeout, processes=rules.processes.limit, seed=seed, **printed)
     keep = GrowingRecord(output)
-    made = command_pair.run(commands, lambda so_far: verdict.undecided(so_far, rules), keep)
+    made = command_pair.run(commands, lambda so_far: stopping.undecided(so_far, rules), keep)
     found = verdict.judge(made, rules, name=str(output or "pair"))
     return Answered(verdict.as_json(found), "\n".join(lines(found)), verdict.exit_code(found), keep.files)
 
@@ -87,7 +87,7 @@ def canary(commit: str | None, output: Path, rules: Policy) -> Answered:
     """
     identity = run_of(commit, commit)
     made = canaries.run(
-        rules.processes.limit, lambda so_far: verdict.undecided(so_far, rules), identity, canaries.in_process
+        rules.processes.limit, lambda so_far: stopping.undecided(so_far, rules), identity, canaries.in_process
     )
     found = verdict.judge(made, rules, name=str(output))
     return Answered(verdict.as_json(found), "\n".join(lines(found)), files={output: record.to_json(made)})

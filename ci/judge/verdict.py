@@ -1,5 +1,4 @@
-"""The verdict: the one place where a run record gets its outcome, such as improved, slower or inconclusive, and where
-`kernelgate bench` learns which cases to time again before it does."""
+"""The verdict: the one place where a run record gets its outcome, such as improved, slower or inconclusive."""
 
 from __future__ import annotations
 
@@ -30,9 +29,8 @@ from kernelgate.ci.judge.case import (
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, claims, within_gates
 from kernelgate.ci.judge.prior import NO_HISTORY, History, Past, no_past
-from kernelgate.ci.judge.stats import INTERVAL_LEVEL, MISS
-from kernelgate.ci.judge.witness import CONTRADICTS, UNCONFIRMED
-from kernelgate.ci.policy.policy import RESOLUTION_PCT, Policy
+from kernelgate.ci.judge.stats import INTERVAL_LEVEL
+from kernelgate.ci.policy.policy import Policy
 
 CLIFFS_DELTA: Final = 0.3
 """Both gates require an effect of at least this size: Cliff's delta of single samples."""
@@ -41,8 +39,6 @@ LONGEST_US: Final = 1e10
 """A record with a time outside of these limits is refused."""
 SEVERITY: Final = (1, 3, 2, 0)
 """Exit codes of single records, the worst first: a regression, what could not be told, what no gate acts on."""
-LASTING = frozenset({correctness.BASE_WRONG, CONTRADICTS, UNCONFIRMED})
-"""Findings that further processes cannot undo."""
 NOTHING_TO_COMPARE = "nothing to compare: base and head compile to the same library"
 
 
@@ -231,57 +227,3 @@ def _status(
         return Status.IMPROVED
     status = within_gates(claim, gates)
     return claim.likely(gates.regression_pct, gates.improvement_pct) if status is Status.UNDECIDED else status
-
-
-def undecided(record: RunRecord, policy: Policy, history: History = NO_HISTORY) -> frozenset[CaseKey]:
-    """The cases of which more processes would change what is said; empty: `kernelgate bench` stops. A case with fewer
-    processes than the policy's minimum is among them, one at its limit is not. The levels of `judge` hold however often
-    this was asked."""
-    timed = {case.key: len(case.processes) for case in cards.compared(record)}
-    if unfit(record):
-        return frozenset()
-    policy = _of_family(record, policy)
-    evidences = estimate.of_record(record, policy, history, whole=False)
-    claimed = claims(evidences, policy)
-    few, many = policy.processes.minimum, policy.processes.limit
-    # The cases that lack processes for their mean to block.
-    likely = inference.mean_verdicts(evidences, claimed, policy)
-    cards_ = {mean.card for mean in likely if mean.status is Status.LIKELY_SLOWER}
-    short = (case for case in evidences if 0 < case.processes < policy.processes.to_block and not case.disqualified)
-    lacking = {case.key for case in short if case.key.card in cards_}
-    many_of = dict.fromkeys(correctness.wrong_outputs(record, "base"), few)  # nothing can ever be compared with these
-    return frozenset(
-        case.key
-        for case, claim in zip(evidences, claimed, strict=True)
-        if timed[case.key] < few
-        or (timed[case.key] < many_of.get(case.key, many) and (case.key in lacking or not settled(case, claim, policy)))
-    )
-
-
-def _of_family(record: RunRecord, policy: Policy) -> Policy:
-    """A shard's cases are judged together with those of all shards, so they get their part of alpha alone."""
-    if record.run.shard is None or not record.expected:
-        return policy
-    share = len(record.cases) / max(len(record.cases), len(record.expected.cases))
-    certainty = policy.certainty.model_copy(update={"alpha": policy.certainty.alpha * share})
-    return policy.model_copy(update={"certainty": certainty})
-
-
-def settled(case: Evidence, claim: Inference | None, policy: Policy) -> bool:
-    """It is answered on which side of each gate the change lies, and in which direction, if in any. Without a
-    direction, it must be that nothing changed."""
-    if any(finding.code in LASTING for finding in case.findings):
-        return True
-    if claim is None or case.disqualified:
-        return False
-    gates = policy.gates
-    # Enough to stop on, not to claim.
-    low, high = claim.interval(2 * MISS)
-    blocks, improves = math.log1p(gates.regression_pct / 100), math.log1p(-gates.improvement_pct / 100)
-    if any(low <= gate <= high for gate in (blocks, improves)):
-        return False
-    if low > blocks and case.processes < policy.processes.to_block:
-        return False
-    resolution = math.log1p(RESOLUTION_PCT / 100)
-    same = -resolution < low and high < resolution and claim.within(math.log1p(gates.margin_pct / 100))
-    return claim.certain or same

@@ -311,7 +311,7 @@ def _patch_of(session: Session, number: int) -> Path:
 
 def measure(root: Path, opened: Opened, asked: TriedChange, into: Path) -> RunRecord:
     """The record of a try: both sides are built, fuzzed, timed and profiled. Raises KernelgateError."""
-    from kernelgate.bench.check import trials
+    from kernelgate.bench.check import trial_process
     from kernelgate.bench.kernel import commit
     from kernelgate.bench.measure import run as verbs
     from kernelgate.bench.system.worker import worker_pool
@@ -329,7 +329,7 @@ def measure(root: Path, opened: Opened, asked: TriedChange, into: Path) -> RunRe
     )
     say("building")
     with worker_pool() as processes, git.worktree(root, asked.base or "", (cards.FOLDER,)) as tree:
-        processes.prepare({trials.WORKER: 1})  # it loads torch while libraries are compiled
+        processes.prepare({trial_process.WORKER: 1})  # it loads torch while libraries are compiled
         sides = verbs.against(verbs.libraries(root, asked.head, None), verbs.bases(root, asked.base))
         if card not in sides:
             raise KernelgateError(f"the change leaves no card {card}: {cards.FOLDER}/{card}.py is gone")

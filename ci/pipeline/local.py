@@ -10,7 +10,7 @@ from typing import Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries, imports
-from kernelgate.bench.check import accuracy, sanitize, trials
+from kernelgate.bench.check import accuracy, sanitize, trial_process
 from kernelgate.bench.check.fuzz import FuzzLimits
 from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core import errors, files
@@ -33,7 +33,8 @@ from kernelgate.ci.judge.cards import CARD_GONE, NO_CASES
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.gate import Decision, Fault
 from kernelgate.ci.judge.prior import Past
-from kernelgate.ci.judge.verdict import exit_code, judge, undecided
+from kernelgate.ci.judge.stopping import undecided
+from kernelgate.ci.judge.verdict import exit_code, judge
 from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines
@@ -115,7 +116,7 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
     say("1/3 build")
     with worker_pool() as processes:
         # They load torch while libraries are compiled.
-        processes.prepare({trials.WORKER: 1, environment.DESCRIBES: 1})
+        processes.prepare({trial_process.WORKER: 1, environment.DESCRIBES: 1})
         only, same = ANY if asked.head_python else affected(repo, sha, head, asked.cards)
         try:
             heads, bases = _built(repo, sha, head, HowToBuild(cards=asked.cards, only=only), asked.head_python)
@@ -250,7 +251,7 @@ def measured(
     the builds of cards that the change does not touch."""
     if differing := [one for one in about if not one.same]:
         ahead = imports(differing[0].sides.named)
-        workers.prepare({trials.WORKER: 2 if ahead else 1}, ahead)  # the base's is needed where the head fails
+        workers.prepare({trial_process.WORKER: 2 if ahead else 1}, ahead)  # the base's is needed where the head fails
     machine = environment.describe(workers)
     begun = verbs.begun(about, machine)
     begun = begun.model_copy(update={"builds": (*begun.builds, *unaffected)})

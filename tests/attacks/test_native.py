@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.check import trials
+from kernelgate.bench.check import trial_process
 from kernelgate.bench.system import isolation
 from kernelgate.bench.system.isolation import Isolation
 from kernelgate.bench.system.worker import child_environment, worker_pool
@@ -167,7 +167,7 @@ def test_a_kernel_that_is_checked_leaves_no_note_for_when_it_is_timed(
 
 def test_only_what_is_timed_has_the_memory_that_timing_shares() -> None:
     with worker_pool() as workers:
-        for function, has in ((process.VERIFIER, True), (process.WORKER, True), (trials.WORKER, False)):
+        for function, has in ((process.VERIFIER, True), (process.WORKER, True), (trial_process.WORKER, False)):
             pid = workers.take(function).pid
             held = set[str]()
             for one in Path(f"/proc/{pid}/fd").iterdir():

@@ -14,7 +14,8 @@ from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.judge.case import Direction, Outcome, RecordVerdict, Status
 from kernelgate.ci.judge.completeness import Completeness, against_plan
-from kernelgate.ci.judge.verdict import exit_code, judge, undecided
+from kernelgate.ci.judge.stopping import undecided
+from kernelgate.ci.judge.verdict import exit_code, judge
 from kernelgate.ci.policy import policy
 from tests.ci.records import remembered
 

@@ -13,7 +13,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.check import fuzz, trials
+from kernelgate.bench.check import fuzz, trial_process
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import commit
 from kernelgate.bench.kernel.cards import CardFacts
@@ -123,7 +123,7 @@ def tried(name: str, subject: tuple[Library, CardFacts], folder: Path, monkeypat
     library, card = subject
     monkeypatch.setattr(lock.tempfile, "tempdir", str(folder))
     monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr(trials, "PATIENCE_S", 30.0 if name == "a hang" else 120.0)
+    monkeypatch.setattr(trial_process, "PATIENCE_S", 30.0 if name == "a hang" else 120.0)
     (case,) = [case for case in card.suites["cpu"] if case.axes["fault"] == NUMBERS[name]]
     return fuzz.run(library, card, 1, CPU, [case.id])
 

@@ -17,9 +17,9 @@ import torch
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Manifest
-from kernelgate.bench.check import fuzz, trials
+from kernelgate.bench.check import fuzz, trial_process
 from kernelgate.bench.check.fuzz import FuzzLimits
-from kernelgate.bench.check.trials import TrialOutcome, TrialProcess
+from kernelgate.bench.check.trial_process import TrialOutcome, TrialProcess
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import compare, fuzz_trials
 from kernelgate.bench.record import BaseTrial, Check, FuzzResult
@@ -139,10 +139,10 @@ def test_a_hang_fails_its_case_and_the_list_goes_on(
     built: Build, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Which one it is, is said long before."""
-    assert trials.NAMED_S <= 30
+    assert trial_process.NAMED_S <= 30
     causal, full = drawn(True), drawn(False)
-    monkeypatch.setattr(trials, "PATIENCE_S", 8.0)
-    monkeypatch.setattr(trials, "NAMED_S", 4.0)
+    monkeypatch.setattr(trial_process, "PATIENCE_S", 8.0)
+    monkeypatch.setattr(trial_process, "NAMED_S", 4.0)
     done = run(built("hangs_if_causal"), [causal[0], full[0]])
     said = capsys.readouterr().err
     assert f"{causal[0]} has not answered for 4 s; after 8 s it counts as hung" in said
@@ -155,7 +155,7 @@ def test_a_library_that_does_not_load_is_named_while_it_is_waited_for(
     built: Build, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One whose import or constructor hangs is given up after two minutes; whoever waits hears of it long before."""
-    monkeypatch.setattr(trials, "NAMED_S", 0.1)
+    monkeypatch.setattr(trial_process, "NAMED_S", 0.1)
 
     def started(_: TrialProcess) -> None:
         time.sleep(0.5)

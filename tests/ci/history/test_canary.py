@@ -19,7 +19,7 @@ from kernelgate.ci.history import canary, judging
 from kernelgate.ci.history.canary import CanaryMachine
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, PointEntry
-from kernelgate.ci.judge import verdict
+from kernelgate.ci.judge import stopping
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import dashboard, dashboard_write
 from tests.ci.history.entries import HEAD, an_entry, put, read
@@ -132,7 +132,7 @@ def process(number: int, more: float = 0.02) -> RunRecord:
 def made_by(start: Callable[[int], RunRecord]) -> RunRecord:
     numbers = iter(range(1, 20))
     identity = Run(base_sha=HEAD, head_sha=HEAD, created_at="2026-08-09T01:00:00+00:00")
-    return canaries.run(7, lambda so_far: verdict.undecided(so_far, POLICY), identity, lambda: start(next(numbers)))
+    return canaries.run(7, lambda so_far: stopping.undecided(so_far, POLICY), identity, lambda: start(next(numbers)))
 
 
 @pytest.mark.parametrize(("more", "detected"), [(0.02, 1), (0.0, 0)])

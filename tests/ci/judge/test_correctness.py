@@ -22,7 +22,8 @@ from kernelgate.bench.record import (
 from kernelgate.ci.judge import correctness, gate
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.gate import BlockCode, Decision, Label
-from kernelgate.ci.judge.verdict import judge, undecided
+from kernelgate.ci.judge.stopping import undecided
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
 from tests import runs
 from tests.ci.judge.told import missing

@@ -13,7 +13,8 @@ from kernelgate.ci.judge import inference, prior
 from kernelgate.ci.judge.estimate import Evidence, Group
 from kernelgate.ci.judge.inference import claims
 from kernelgate.ci.judge.stats import Array
-from kernelgate.ci.judge.verdict import judge, undecided
+from kernelgate.ci.judge.stopping import undecided
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Certainty, Policy
 from tests.ci.records import case, noise, with_calls
 from tests.runs import run_record

@@ -16,8 +16,9 @@ from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, Status
 from kernelgate.ci.judge.estimate import Evidence, Group
 from kernelgate.ci.judge.inference import claims
 from kernelgate.ci.judge.prior import KnownSpread
+from kernelgate.ci.judge.stopping import undecided
 from kernelgate.ci.judge.validity import Finding
-from kernelgate.ci.judge.verdict import exit_code, judge, undecided
+from kernelgate.ci.judge.verdict import exit_code, judge
 from kernelgate.ci.policy.policy import TO_DIRECT, Policy
 from tests.ci.records import case, noise, remembered
 from tests.runs import run_record

@@ -14,7 +14,8 @@ from benchmarks.verdict import spreads
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord
 from kernelgate.ci.judge import prior
 from kernelgate.ci.judge.prior import HISTORY_DF, NO_HISTORY, History, KnownSpread, Prior
-from kernelgate.ci.judge.verdict import judge, undecided
+from kernelgate.ci.judge.stopping import undecided
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.records import case, noise
 from tests.runs import on, run_record

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from benchmarks.verdict import records
 from kernelgate.bench.record import Build, Check, FuzzResult, RunRecord, timed_cases
 from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, Status
-from kernelgate.ci.judge.verdict import exit_code, judge, undecided
+from kernelgate.ci.judge.stopping import undecided
+from kernelgate.ci.judge.verdict import exit_code, judge
 from kernelgate.ci.policy.policy import Policy
 from tests import runs
 from tests.ci.judge.told import only

@@ -13,7 +13,8 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status, overall
-from kernelgate.ci.judge.verdict import exit_code, judge, undecided
+from kernelgate.ci.judge.stopping import undecided
+from kernelgate.ci.judge.verdict import exit_code, judge
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.judge.told import only
 from tests.ci.records import heads, noise, paired_record

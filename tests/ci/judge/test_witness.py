@@ -21,7 +21,8 @@ from kernelgate.bench.record import (
 from kernelgate.ci.judge import stats, witness
 from kernelgate.ci.judge.case import Outcome, Status
 from kernelgate.ci.judge.stats import Pooled
-from kernelgate.ci.judge.verdict import exit_code, judge, undecided
+from kernelgate.ci.judge.stopping import undecided
+from kernelgate.ci.judge.verdict import exit_code, judge
 from kernelgate.ci.policy.policy import Policy
 from tests import runs
 from tests.ci.judge.told import only

@@ -11,7 +11,8 @@ import pytest
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import Decision, decide
-from kernelgate.ci.judge.verdict import judge, undecided
+from kernelgate.ci.judge.stopping import undecided
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.records import case
 from tests.runs import run_record

@@ -13,9 +13,9 @@ import torch
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.check import fuzz, trials, ways
+from kernelgate.bench.check import fuzz, trial_process, ways
 from kernelgate.bench.check.fuzz import Soak
-from kernelgate.bench.check.trials import FailureFacts, TrialProcess
+from kernelgate.bench.check.trial_process import FailureFacts, TrialProcess
 from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.kernel.fuzz_trials import KeptTrial, Trial
 from kernelgate.bench.record import FuzzResult
@@ -33,7 +33,7 @@ Build = Callable[[str], Library]
 @pytest.fixture(autouse=True)
 def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is."""
-    monkeypatch.setattr(trials, "SHRINK_S", {None: 600.0, "crashed": 600.0, "hung": 600.0})
+    monkeypatch.setattr(trial_process, "SHRINK_S", {None: 600.0, "crashed": 600.0, "hung": 600.0})
     monkeypatch.setattr(ways, "REPEAT_S", 60.0)
     monkeypatch.setattr(ways, "REPEATS", 20)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
@@ -44,7 +44,7 @@ def examined(library: Library, id_: str) -> FailureFacts:
     with worker_pool() as processes, TrialProcess(library, faulty.card(), "cpu", processes) as process:
         outcome = process.tried(trial)
         assert outcome.fault is not None
-        return trials.examined(process, trial, outcome)
+        return trial_process.examined(process, trial, outcome)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_a_run_says_the_smallest_case_of_its_first_failures(
 def test_a_crash_and_a_hang_become_smaller_in_few_tries(built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = examined(built("crashes_from_37_keys_on"), LARGE.format(130, "plain"))
     assert (facts.smallest.id, "SIGSEGV" in (facts.fault or "")) == (f"s37_b1_h1_{PLAIN}", True)
-    monkeypatch.setattr(trials, "PATIENCE_S", 6.0)
-    monkeypatch.setattr(trials, "SHRINK_PATIENCE_S", 6.0)
+    monkeypatch.setattr(trial_process, "PATIENCE_S", 6.0)
+    monkeypatch.setattr(trial_process, "SHRINK_PATIENCE_S", 6.0)
     facts = examined(built("hangs_if_long"), "s2_b2_h2_d64_fp32_scale0.125_distribution-normal_way-plain")
     assert (facts.smallest.id, facts.runs) == (f"s2_b1_h1_{PLAIN}", 1), "each costs its patience"
 
@@ -241,7 +241,7 @@ def test_an_interrupt_says_what_was_found(
 
     calls: list[Trial] = []
     tried = TrialProcess.tried
-    monkeypatch.setattr(trials.TrialProcess, "tried", interrupted)
+    monkeypatch.setattr(trial_process.TrialProcess, "tried", interrupted)
     with pytest.raises(KeyboardInterrupt):
         soaked(built("none"), tmp_path)
     assert re.search(r"soak attention: 3 tried in \d:\d\d:\d\d, 0 failed; kept in ", capsys.readouterr().err)
