@@ -128,6 +128,8 @@ def budget(
 MOST = 3
 LARGE = 0.25
 """The share of the change from which on what was made up for, or stays unexplained, is said."""
+SMALL = 0.05
+"""The share of the change from which on points that are too many would be noticed."""
 
 _MOVED = {
     "instructions": "{ratio} instructions executed, {sides}",
@@ -170,15 +172,20 @@ def _clauses(found: Budget) -> Iterator[str]:
     share = round(abs(first.share_pct), 1)
     points = f"all {change:.1f}" if alone and share >= round(change, 1) else f"{share:.1f} of the {change:.1f}"
     yield f"{part}{cause(first)}: {points} points"
+    over = abs(first.share_pct) - change
     for one in others[: MOST - 1]:
         if abs(one.share_pct) >= LARGE * change:
             yield f"{cause(one)}: {abs(one.share_pct):.1f} points"
+            over += abs(one.share_pct)
     left = change * found.unexplained_pct / found.change_pct - sum(abs(one.share_pct) for one in against)
+    sign = "−" if found.change_pct > 0 else "+"
     for largest in against[-1:]:
         if explained > (1 + LARGE) * change and abs(largest.share_pct) >= LARGE * change:
-            sign = "−" if found.change_pct > 0 else "+"
             yield f"against that {cause(largest)}: {sign}{abs(largest.share_pct):.1f}"
             left += abs(largest.share_pct)
+            over -= abs(largest.share_pct)
+    if over >= SMALL * change:
+        yield f"against that smaller effects: {sign}{over:.1f}"
     if left >= LARGE * change:  # of what was said, so that the points of a sentence add up
         yield f"{left:.1f} points stay unexplained"
 

@@ -136,6 +136,11 @@ def test_the_points_of_a_sentence_add_up() -> None:
     )
     assert sentences(most)[0].startswith(said)
     assert most.is_mostly_explained
+    gain = (Contribution("occupancy_pct", 50.0, 80.0, -43.7), Contribution("occupancy_pct", 80.0, 90.0, -12.4))
+    assert sentences(Budget(-48.6, gain, 7.5, -45.0)) == (
+        "occupancy 50.0 → 80.0%: 43.7 of the 48.6 points; occupancy 80.0 → 90.0%: 12.4 points; "
+        "against that smaller effects: +7.5.",
+    )
 
 
 def test_what_a_profile_lacks_explains_nothing() -> None:
