@@ -43,7 +43,7 @@ PAIRS = (
     ("h200/nsa", "a0e0ab60, block scores", "18 to 30% faster, on an H100"),
     ("h200/tritonbench_sum", "70264720, sum", "takes more than 1,048,576 elements"),
     ("h200/flaggems_cumsum", "8672f509, cumsum", "reduces first, then scans"),
-    ("h200/flaggems_index_select", "bc974858, index_select", "\"Fix performance issue\""),
+    ("h200/flaggems_index_select", "bc974858, index_select", '"Fix performance issue"'),
 )
 """The record's name, the commit, and what its authors claim."""
 

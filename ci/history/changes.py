@@ -221,7 +221,28 @@ def _with_drift(looks: Looks, found: Sequence[Change]) -> list[Change]:
     while slow := _slowest(looks, told, shapes):
         run, parts = slow
         told[run], shapes[run] = [change for change, _ in parts], [shape for _, shape in parts]
-    return told
+    return _joined(looks, told)
+
+
+def _joined(looks: Looks, told: Sequence[Change]) -> list[Change]:
+    """Without small steps beside a drift in its direction: no drift begins and ends as evenly as the ramp that stands
+    for it."""
+    places, made = [one.place for one in looks.nights], list[Change]()
+    for change in told:
+        before = made[-1] if made else change
+        kinds, sizes = {before.kind, change.kind}, (before.change_pct, change.change_pct)
+        small = all(abs(one.change_pct) < DRIFT_PCT for one in (before, change) if one.kind == "step")
+        small = small and before.state == change.state == "suspected"
+        nights = bisect_left(places, change.previous_place) - bisect_left(places, before.place)
+        if made and "drift" in kinds and small and sizes[0] * sizes[1] > 0 and nights <= DRIFT_NIGHTS / 2:
+            logs = [[math.log1p(pct / 100) for pct in (*one.interval_pct, one.change_pct)] for one in (before, change)]
+            error = math.hypot(*((high - low) / (2 * NORMAL_95) for low, high, _ in logs))
+            found = (bisect_left(places, place) for place in (before.previous_place, change.place))
+            ends = (looks.nights[min(at, len(places) - 1)] for at in found)
+            made[-1] = _change("drift", *ends, (sum(size for *_, size in logs), error))
+        else:
+            made.append(change)
+    return made
 
 
 def _slowest(

@@ -93,6 +93,15 @@ def test_a_drift_that_wears_off_is_one_change() -> None:
     assert (found.kind, found.change_pct) == ("drift", pytest.approx(2.5, abs=0.15))
 
 
+@pytest.mark.parametrize("seed", [33, 40])
+def test_a_drift_that_begins_at_once_is_one_change(seed: int) -> None:
+    """A step of less than half a percent where it begins or ends is a part of it, and has no culprit."""
+    drift = 0.02 * np.sqrt(np.clip((np.arange(200) - 60) / 80, 0, 1))
+    [found] = changes.of_series(series(noise(200, 0.2, seed) + drift))
+    low, high = found.interval_pct
+    assert (found.kind, low < 2.02 < high) == ("drift", True)
+
+
 def test_a_drift_goes_on_by_commits_also_over_nights_that_were_not_measured() -> None:
     nights = [replace(one, place=one.place + 60 * (at >= 90)) for at, one in enumerate(series(noise(200, 0.05)))]
     nights = [replace(one, log_ratio=one.log_ratio + max(0, one.place - 60) * 0.02 / 140) for one in nights]
