@@ -144,8 +144,8 @@ def worst() -> str:
     shares = json.loads((ROOT / "benchmarks/results/frontier.json").read_text(encoding="utf-8"))["identical"]
     alone = shares.pop("20% of processes 10% slower, head")[-1]
     most = max(share[-1] for share in shares.values())
-    told = f"in {most:.1%}, or in {alone:.1%} if every fifth process slows the head alone by 10% |"
-    assert f"at worst, [simulated](statistics.md#error-rates), {told}" in page("proof")
+    told = f"{most:.1%} (unusual scatter), {alone:.1%} (every fifth process slows the head alone by 10%) |"
+    assert f"[simulated worst cases](statistics.md#error-rates): {told}" in page("proof")
     return (
         f"raises this to up to {most:.1%} ([simulated](#error-rates)). If every fifth process slows the head alone by "
         f"10%, it is {alone:.1%}"
@@ -163,7 +163,7 @@ def worst() -> str:
         ("proof", found),
         ("statistics", worst),
         ("bisect", lambda: f"{enough(20, 20)} runs for a case that failed in 20 of 20, and {enough(20, 5)} for"),
-        ("fuzzing", lambda: "{cpu} cases on a CPU, up to {cuda} on a GPU".format_map(fuzz_trials.COVERED)),
+        ("fuzzing", lambda: "up to {cpu} cases on a CPU and {cuda} on a GPU".format_map(fuzz_trials.COVERED)),
         ("runner", lambda: f"stop it after {RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f} idle minutes"),
         ("runner", lambda: f"-mmin +{RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f}"),
         ("statistics", lambda: "is more than {:g}%, three if it is more than {:g}%".format(*inference.LOTTERY_PCT)),
@@ -200,26 +200,26 @@ up to {ci.explain.bottleneck.ENOUGH_OCCUPANCY_PCT}%, it is a possible cause |
 | a call takes less than {ci.explain.bottleneck.LAUNCH_BOUND_US} µs
 or the launch more than {ci.explain.next_step.LAUNCH_SHARE*100}% of it |
 | a pipe or the issue slots are {ci.explain.bottleneck.UNIT_BUSY_PCT}% busy |
-A unit at {ci.explain.bottleneck.SATURATED_PCT}% of its peak is the limit
-| effect | p below {ci.judge.stats.GATES_P} over all cases, Cliff's delta from {ci.judge.verdict.CLIFFS_DELTA} |
-| certain | also p below {RULES.certainty.alpha}:
+A unit is *busy* from {ci.explain.bottleneck.UNIT_BUSY_PCT}% of its peak on; at {ci.explain.bottleneck.SATURATED_PCT}% it is the limit
+| effect | p below {ci.judge.stats.GATES_P} (Holm), which *certain* includes; Cliff's delta from {ci.judge.verdict.CLIFFS_DELTA} |
+| certain | p below {RULES.certainty.alpha}:
 | {ci.explain.next_step.KEEP_FROM} times as fast as before |
 | below {RULES.gates.reference_min} | stop and profile |
 | below {ci.explain.next_step.PROFILE_BELOW} | profile, remove
 | below {ci.explain.next_step.TUNE_BELOW} | full profile
-{RULES.agents.gpu_seconds} by default, at most {ci.lab.mcp_server.SESSION_GPU_SECONDS} of them in one session
+{RULES.agents.gpu_seconds} by default, at most {ci.lab.mcp_server.SESSION_GPU_SECONDS} of them in one [optimisation session]
 | from {ci.explain.next_step.NEXT_BOTTLENECK_FROM} | profile again""",
     "loop": """\
-{ci.lab.state.CHANGE_MINUTES} more are for changes and 20 for measuring again, {ci.lab.state.OPTIMISE_MINUTES} in all
+ends after {ci.lab.state.OPTIMISE_MINUTES} minutes (`--minutes`), of which {ci.lab.state.CHANGE_MINUTES} are meant for changes
 after {ci.lab.state.WITHOUT_GATE_MINUTES} minutes without a passed gate
 recommends to keep a change from {ci.explain.next_step.KEEP_FROM} times as fast as before
 every {ci.lab.watching.REPORT_S} seconds; one that is silent for {ci.lab.watching.SESSION_SILENT_S} seconds is ended""",
     "bisect": """\
 ends at {ci.bisect.posterior.CHANCE*100}% for one commit
-the ends differ by less than {ci.bisect.rounds.SMALLEST_PCT}%, or after {ci.bisect.rounds.ROUNDS} rounds
+the ends differ by less than {ci.bisect.rounds.SMALLEST_PCT}%, or after {ci.bisect.rounds.ROUNDS} such steps
 run {ci.bisect.first_failing.FUZZ_RUNS} times at BAD""",
     "cards": """\
-one for each of up to {ci.commands.init.MOST_CARDS} kernels
+one for each kernel if there are at most {ci.commands.init.MOST_CARDS}
 fuzzing also allows {bench.kernel.compare.ROUNDING} times the error
 | {bench.kernel.card.FUZZED} draws |""",
     "comment": """\
@@ -232,13 +232,13 @@ Crashes and hangs may take {bench.check.fuzz.LOST_S} s in all
 or a card has failed {bench.check.fuzz.MAX_FAILURES} times
 limits the calls of each card. Default: {RULES.sanitizer.seconds}.""",
     "history": """\
-is **stale** after {ci.judge.baseline_age.STALE_DAYS} days
+baseline **stale** after {ci.judge.baseline_age.STALE_DAYS} days
 removes samples older than {ci.history.retention.RAW_DAYS} days
 newest {ci.history.past.NEWEST_RECORDS} records
 From {ci.history.changes.SUSPECT*100}% on
 {RULES.changes.gpu_seconds_a_night} by default. Each run of `confirm.yml` makes up to {ci.history.culprits.PAIRS} of
-if its p is at most {ci.history.nights.CONFIRM_P} (`CONFIRM_P`)
-excludes a change of {ci.history.levels.SMALLEST_PCT}%""",
+if its p is below {ci.history.nights.CONFIRM_P} (`CONFIRM_P`)
+less than {ci.history.levels.SMALLEST_PCT}% is left of it""",
     "runner": "differs by more than {ci.history.canary.APART_PCT}% from the others' median",
     "security": "resolution ({ci.judge.witness.TOLERANCE_PCT}%; {ci.judge.witness.CPU_TOLERANCE_PCT}% on a CPU)",
     "statistics": """\
@@ -257,7 +257,7 @@ at least `to_block` ({RULES.processes.to_block}) processes
 `mean_regression_pct` ({RULES.gates.mean_regression_pct}%)
 `mean_improvement_pct` ({RULES.gates.mean_improvement_pct}%)
 left out above {ci.judge.dependence.CARRY_OVER_PCT}%
-SM clock is {ci.judge.dependence.SIDE_CLOCK_PCT}% off
+SM clocks of head and base differ by {ci.judge.dependence.SIDE_CLOCK_PCT}%
 SM clocks more than {ci.judge.validity.CLOCK_CHANGE_PCT}% apart
 above {ci.judge.validity.WARN_TEMPERATURE_C} °C; CV above {ci.judge.validity.WARN_CV_PCT}%
 fewer than {ci.judge.validity.DISTINCT_VALUES} distinct values
