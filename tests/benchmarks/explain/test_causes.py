@@ -115,7 +115,7 @@ def test_the_first_sentence_names_what_was_planted(known: list[PlantedChange]) -
     for cases in (known, [one.reversed() for one in known], quick, [one.reversed() for one in quick]):
         missed = {one.name: one.said for one in cases if not one.is_named}
         assert len(missed) <= (1 - LEAST) * len(cases), missed
-        said = f"the first sentence of this explanation named {len(cases) - len(missed)} of {len(cases)} planted causes"
+        said = f"its first sentence named {len(cases) - len(missed)} of {len(cases)} planted causes"
         assert said in (DATA.parents[1] / "docs" / "CUDA_COOKBOOK.md").read_text(encoding="utf-8")
 
 
