@@ -136,7 +136,7 @@ def found() -> str:
     right = [one for one, kinds in zip(made, failures, strict=True) if not kinds]
     slower = [one for one in right if judge(one, RULES).verdict is Outcome.REGRESSED]
     assert (len(made), len(wrong), len(crashed), len(slower)) == (16, 1, 2, 3)
-    return "in sixteen [real commits](#real-commits), a wrong result, two crashes and three slowdowns"
+    return "In sixteen [real commits](#real-commits), a wrong result, two crashes and three slowdowns"
 
 
 def worst() -> str:
@@ -144,7 +144,7 @@ def worst() -> str:
     shares = json.loads((ROOT / "benchmarks/results/frontier.json").read_text(encoding="utf-8"))["identical"]
     alone = shares.pop("20% of processes 10% slower, head")[-1]
     most = max(share[-1] for share in shares.values())
-    told = f"{most:.1%} (unusual scatter), {alone:.1%} (every fifth process slows the head alone by 10%) |"
+    told = f"{most:.1%} (unusual scatter), {alone:.1%} (every fifth process slows the head alone by 10%)"
     assert f"[simulated worst cases](statistics.md#error-rates): {told}" in page("proof")
     return (
         f"raises this to up to {most:.1%} ([simulated](#error-rates)). If every fifth process slows the head alone by "
@@ -200,17 +200,21 @@ up to {ci.explain.bottleneck.ENOUGH_OCCUPANCY_PCT}%, it is a possible cause |
 | a call takes less than {ci.explain.bottleneck.LAUNCH_BOUND_US} µs
 or the launch more than {ci.explain.next_step.LAUNCH_SHARE*100}% of it |
 | a pipe or the issue slots are {ci.explain.bottleneck.UNIT_BUSY_PCT}% busy |
-A unit is *busy* from {ci.explain.bottleneck.UNIT_BUSY_PCT}% of its peak on; at {ci.explain.bottleneck.SATURATED_PCT}% it is the limit
-| effect | p below {ci.judge.stats.GATES_P} (Holm), which *certain* includes; Cliff's delta from {ci.judge.verdict.CLIFFS_DELTA} |
+A unit is *busy* from {ci.explain.bottleneck.UNIT_BUSY_PCT}% of its peak on
+of its peak on; at {ci.explain.bottleneck.SATURATED_PCT}% it is the limit
+| effect | p below {ci.judge.stats.GATES_P} (Holm), which *certain* includes
+Cliff's delta from {ci.judge.verdict.CLIFFS_DELTA} |
 | certain | p below {RULES.certainty.alpha}:
 | {ci.explain.next_step.KEEP_FROM} times as fast as before |
 | below {RULES.gates.reference_min} | stop and profile |
 | below {ci.explain.next_step.PROFILE_BELOW} | profile, remove
 | below {ci.explain.next_step.TUNE_BELOW} | full profile
-{RULES.agents.gpu_seconds} by default, at most {ci.lab.mcp_server.SESSION_GPU_SECONDS} of them in one [optimisation session]
+{RULES.agents.gpu_seconds} by default
+at most {ci.lab.mcp_server.SESSION_GPU_SECONDS} of them in one [optimisation session]
 | from {ci.explain.next_step.NEXT_BOTTLENECK_FROM} | profile again""",
     "loop": """\
-ends after {ci.lab.state.OPTIMISE_MINUTES} minutes (`--minutes`), of which {ci.lab.state.CHANGE_MINUTES} are meant for changes
+ends after {ci.lab.state.OPTIMISE_MINUTES} minutes (`--minutes`)
+of which {ci.lab.state.CHANGE_MINUTES} are meant for changes
 after {ci.lab.state.WITHOUT_GATE_MINUTES} minutes without a passed gate
 recommends to keep a change from {ci.explain.next_step.KEEP_FROM} times as fast as before
 every {ci.lab.watching.REPORT_S} seconds; one that is silent for {ci.lab.watching.SESSION_SILENT_S} seconds is ended""",
