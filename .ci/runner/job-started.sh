@@ -12,8 +12,9 @@ case " ${KERNELGATE_REPOSITORIES:-} " in
 *) refuse "${GITHUB_REPOSITORY:-the repository} is not one that it serves" ;;
 esac
 
-busy=$(timeout 30 nvidia-smi --query-compute-apps=pid --format=csv,noheader) ||
+# A job has the first GPU alone (docs/runner.md); what runs on another one is no reason to refuse it.
+busy=$(timeout 30 nvidia-smi --query-compute-apps=pid --format=csv,noheader --id=0) ||
     refuse "nvidia-smi does not answer; a person must look at the machine"
 [[ -z $busy ]] || refuse "another process is on the GPU: ${busy//$'\n'/ }"
 
-timeout 30 nvidia-smi --query-gpu=name,driver_version,temperature.gpu,clocks.sm,power.draw --format=csv,noheader
+timeout 30 nvidia-smi --query-gpu=name,driver_version,temperature.gpu,clocks.sm,power.draw --format=csv,noheader --id=0

@@ -106,9 +106,10 @@ SERVED = {"KERNELGATE_REPOSITORIES": "my-org/kernels my-org/more", "GITHUB_REPOS
         ("stranger/kernels", QUIET, "not one that it serves"),
         ("my-org/kernel", QUIET, "not one that it serves"),
         ("my-org/more", "echo 4711; echo 4712", "4711 4712"),
+        ("my-org/more", f'case "$*" in *--id=0*) {QUIET} ;; *) echo 4711 ;; esac', "NVIDIA L4"),
         ("my-org/more", "exit 9", "does not answer"),
     ],
-    ids=["served", "a stranger's", "the start of a name", "the GPU is in use", "no driver"],
+    ids=["served", "a stranger's", "the start of a name", "the GPU is in use", "a second GPU is", "no driver"],
 )
 def test_a_job_of_a_served_repository_starts_on_an_idle_gpu_and_no_other(
     repository: str, smi: str, said: str, tmp_path: Path
