@@ -84,6 +84,7 @@ def _shown(character: str) -> str:
     return f"\\u{{{ord(character):x}}}" if hidden else character
 
 
+@lru_cache(maxsize=4096)
 def code(text: str, most: int = MAX_CHARACTERS) -> Markdown:
     """A code span that its content cannot end, and in which GitHub looks for nothing."""
     shown = visible(text, most) or "(blank)"
@@ -92,6 +93,7 @@ def code(text: str, most: int = MAX_CHARACTERS) -> Markdown:
     return Markdown(f"{fence}{padding}{shown}{padding}{fence}")
 
 
+@lru_cache(maxsize=4096)
 def prose(text: str) -> Markdown:
     """A sentence: plain words stay plain, every other run of words becomes a code span. Spaces at either end stay."""
     marked = ((_is_plain(word, first=index == 0), word) for index, word in enumerate(visible(text).split(" ")))

@@ -10,7 +10,7 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import TextIO
 
 import jinja2
@@ -30,10 +30,16 @@ def comment(report: Report, limit: int = COMMENT_LIMIT) -> str:
     """The Markdown comment, shorter than `limit` characters: folded parts go first, the verdict always stays."""
     text = ""
     for shorter in _ever_shorter(report):
-        text = _markdown().get_template("comment.md.jinja").render(report=shorter, marker=Markdown(MARKER))
+        text = _whole_comment(shorter)
         if len(text) < limit:
             break
     return text
+
+
+@lru_cache(maxsize=4)
+def _whole_comment(report: Report) -> str:
+    """A report is posted in several places, each with a limit of its own."""
+    return _markdown().get_template("comment.md.jinja").render(report=report, marker=Markdown(MARKER))
 
 
 def blocks(blocks_: Sequence[Block]) -> str:
