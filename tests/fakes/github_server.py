@@ -131,15 +131,32 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+_NUMBER = re.compile(r"\b1\d{3}\b")
+_SHA = re.compile(r"\b[0-9a-f]{40}\b")
+_PROSE = re.compile(r'("(?:body|summary|text|content)": )"(?:[^"\\]|\\.){20,60000}"')
+
+
+def _alike(text: str) -> str:
+    """The same for what differs in ids that this server gives, commits and long free text, of which any fits."""
+    return _PROSE.sub(r'\1"free text"', _NUMBER.sub("1000", _SHA.sub("a" * 40, text)))
+
+
 @functools.lru_cache(maxsize=20_000)
-def _problem(asked: tuple[str, str, tuple[tuple[str, str], ...], str], status: int, came: str | None) -> str | None:
-    """What of a request or its answer does not fit GitHub's description."""
-    method, address, query, sent = asked
-    request = MockRequest("https://api.github.com", method.lower(), address, args=dict(query), data=sent.encode())
+def _fault_of_request(method: str, address: str, query: tuple[tuple[str, str], ...], sent: str) -> str | None:
+    """What of a request does not fit GitHub's description."""
+    asked = MockRequest("https://api.github.com", method.lower(), address, args=dict(query), data=sent.encode())
+    return _unfitting(lambda: specification().validate_request(asked))
+
+
+@functools.lru_cache(maxsize=20_000)
+def _fault_of_answer(method: str, address: str, status: int, came: str) -> str | None:
+    asked = MockRequest("https://api.github.com", method.lower(), address)
+    return _unfitting(lambda: specification().validate_response(asked, MockResponse(came.encode(), status)))
+
+
+def _unfitting(validate: Callable[[], None]) -> str | None:
     try:
-        specification().validate_request(request)
-        if status < 300 and came is not None:
-            specification().validate_response(request, MockResponse(came.encode(), status))
+        validate()
     except Exception as error:
         faults = getattr(error.__cause__ or error, "schema_errors", ()) or [error.__cause__ or error]
         return "; ".join(f"{getattr(one, 'json_path', '')} {getattr(one, 'message', one)}"[-300:] for one in faults)
@@ -387,11 +404,16 @@ class FakeGitHub:
         values = values | {"org": self.repository.partition("/")[0]}
         for name, value in values.items():
             address = address.replace(f"{{{name}}}", quote(value, safe=""))
-        sent = "" if request.body is None else json.dumps(request.body)
-        # Without the port of this server, so that what was seen to fit once is not looked at again.
-        came = json.dumps(answer.body).replace(self.url, "https://api.github.com") if answer.body is not None else None
-        asked = (request.method, address, tuple(request.query.items()), sent)
-        if answer.status < 400 and (problem := _problem(asked, answer.status, came)) is not None:
+        if answer.status >= 400:
+            return
+        sent = "" if request.body is None else _alike(json.dumps(request.body))
+        asked, query = (request.method, _alike(address)), tuple(request.query.items())
+        problem = _fault_of_request(*asked, query, sent)
+        if problem is None and answer.status < 300 and answer.body is not None:
+            # Without the port of this server, so that what was seen to fit once is not looked at again.
+            came = json.dumps(answer.body).replace(self.url, "https://api.github.com")
+            problem = _fault_of_answer(*asked, answer.status, _alike(came))
+        if problem is not None:
             self.problems.append(f"{request.method} {request.path}: {problem}")
 
     def _page(self, request: Request, items: list[Any], wrap: str | None = None) -> Answer:

@@ -29,6 +29,7 @@ def test_the_examples_are_the_comments_of_today() -> None:
     assert {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")} == dict(texts())
 
 
+@pytest.mark.slow
 def test_a_measurement_that_starts_by_itself_is_announced_and_no_other() -> None:
     again = {one.name for one in situations() if one.posting.decision.again}
     assert {one.name for one in situations() if "measured again by itself" in one.comment} == again
