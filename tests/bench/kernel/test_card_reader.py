@@ -74,6 +74,8 @@ MORE = {
     "an unknown distribution": ("distributions", "distributions = ['normal', 'cauchy']", "'cauchy' is none of normal"),
     "kernel no regular expression": ("kernel", "kernel = '('", "'(' is no regular expression"),
     "a range beyond all": ("fuzz", "fuzz = dict(M=range(10**30))", "too large"),
+    "ops where only call() gets them": ("state", "def state(self, ops, case, x):\n    return {}",
+                                        "state() takes ops, which only call() gets: write state(self, case, …)"),
     "no build": ("build", "build = None", "the card has no build"),
     "a build without sources": ("build", "build = Extension()", "Extension() names no sources"),
 }  # fmt: skip
@@ -182,34 +184,27 @@ STARTS = {
 }
 
 
-@pytest.mark.parametrize("what", STARTS)
 def test_a_card_that_starts_something_is_read_and_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark = f"77{os.getpid()}"
     monkeypatch.setenv("PLANTED", mark)
-    write(tmp_path, more="")
-    with (tmp_path / "card.py").open("a") as file:
-        file.write(f"\n{STARTS[what].format(mark=mark)}\n")
-    assert cards.read(tmp_path).names == ("card",)
+    for at, start in enumerate(STARTS.values()):
+        with write(tmp_path).open("a") as file:
+            file.write(f"\n{start.format(mark=mark)}\n")
+        (tmp_path / "card.py").rename(tmp_path / f"card_{at}.py")
+    assert cards.read(tmp_path).names == tuple(f"card_{at}" for at in range(len(STARTS)))
     assert marked(mark) == []
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [("import sys; sys.exit(3)", "SystemExit: 3"), ("input()", "EOFError"), ("raise KeyboardInterrupt", "KeyboardIn")],
-)
-def test_a_card_that_stops_is_named_at_its_line(tmp_path: Path, line: str, said: str) -> None:
-    (tmp_path / "stops.py").write_text(f"1\n{line}\n")
-    (mistake,) = cards.read(tmp_path).mistakes
-    assert (Path(mistake.file).name, mistake.line) == ("stops.py", 2)
-    assert said in mistake.text
-
-
-def test_a_method_that_takes_ops_as_call_does_is_named(tmp_path: Path) -> None:
-    write(tmp_path, more="def state(self, ops, case, x):\n    return {}\n")
-    (mistake,) = cards.read(tmp_path).mistakes
-    assert "state() takes ops, which only call() gets: write state(self, case, …)" in mistake.text
+def test_a_card_that_stops_is_named_at_its_line(tmp_path: Path) -> None:
+    stops = {"import sys; sys.exit(3)": "SystemExit: 3", "input()": "EOFError", "raise KeyboardInterrupt": "KeyboardIn"}
+    for at, line in enumerate(stops):
+        (tmp_path / f"stops_{at}.py").write_text(f"1\n{line}\n")
+    mistakes = sorted(cards.read(tmp_path).mistakes, key=lambda one: str(one.file))
+    for at, (mistake, said) in enumerate(zip(mistakes, stops.values(), strict=True)):
+        assert (Path(mistake.file).name, mistake.line) == (f"stops_{at}.py", 2)
+        assert said in mistake.text
 
 
 def test_cards_are_read_once_for_each_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
