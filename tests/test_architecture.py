@@ -12,6 +12,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -212,6 +213,7 @@ sys.exit([run(words) for words in {commands!r}] != [0, 1, 1])
 """
 
 
+@pytest.mark.slow
 def test_the_judges_packages_are_enough(tmp_path: Path) -> None:
     """As `make env-judge` installs them, for the jobs that hold the write token."""
     [listed] = re.findall(r"^JUDGE := (.+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)

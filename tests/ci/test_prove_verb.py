@@ -70,9 +70,25 @@ def test_an_honest_github_keeps_every_promise_and_the_page_says_so(hub: FakeGitH
     assert page.count(prove.EMPTY) == 6 * 4, "what was not run stays visible"
     assert page.startswith("# Real commits\n")
     assert page.endswith("More.\n")
+    each_has_its_change_and_a_base_that_leaves_a_gain(hub)
     writes = hub.writes()
     ends_with(0, *YES)
     assert hub.writes() == writes, "what is open is looked at again"
+
+
+def each_has_its_change_and_a_base_that_leaves_a_gain(hub: FakeGitHub) -> None:
+    assert {pull.base_ref for pull in hub.pulls.values()} == {prove.BASE}
+    for path in EVERY.files:
+        honest = (ROOT / path).read_bytes()
+        touched = any(one.file == path for one in EVERY.begin)
+        assert (hub.files[prove.BASE, path] == honest) != touched
+        assert hub.files[f"{prove.BRANCHES}faster", path] == honest, "it takes the base's fault back"
+        assert hub.files["main", path] == honest
+    for name in EVERY.pulls:
+        kept = [hub.files[f"{prove.BRANCHES}{name}", path] != hub.files[prove.BASE, path] for path in EVERY.files]
+        assert any(kept), name
+    slower = next(one.number for one in hub.pulls.values() if one.head_ref.endswith("slower"))
+    assert hub.dispatches == [("profile.yml", {"ref": "main", "inputs": {"pull-request": str(slower), "gpu": "l4"}})]
 
 
 WRONG = {
@@ -83,6 +99,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 def test_a_github_that_answers_wrongly_is_reported(hub: FakeGitHub, ends_with: EndsWith) -> None:
     """By the label, the check, the words, or all of them."""
     answering(hub, **{name: instead for name, (instead, _) in WRONG.items()})
@@ -95,6 +112,7 @@ def test_a_github_that_answers_wrongly_is_reported(hub: FakeGitHub, ends_with: E
         assert row.startswith(f"| {EVERY.pulls[name].promise} |")
 
 
+@pytest.mark.slow
 def test_a_doubt_that_lasts_and_what_never_comes_are_broken_and_a_doubt_that_passes_is_waited_for(
     hub: FakeGitHub, ends_with: EndsWith
 ) -> None:
@@ -110,23 +128,6 @@ def test_a_doubt_that_lasts_and_what_never_comes_are_broken_and_a_doubt_that_pas
 
     hub.fault("GET", f"/commits/{pull.head_sha}/check-runs", skip=1, headers={"X-Answered": "yes"}, before=again)
     assert "1 broken: profile" in ends_with(1, *YES, "--wait", "0.01").out
-
-
-def test_each_pull_request_has_its_change_and_a_base_that_leaves_a_gain(hub: FakeGitHub, ends_with: EndsWith) -> None:
-    answering(hub)
-    ends_with(0, *YES)
-    assert {pull.base_ref for pull in hub.pulls.values()} == {prove.BASE}
-    for path in EVERY.files:
-        honest = (ROOT / path).read_bytes()
-        touched = any(one.file == path for one in EVERY.begin)
-        assert (hub.files[prove.BASE, path] == honest) != touched
-        assert hub.files[f"{prove.BRANCHES}faster", path] == honest, "it takes the base's fault back"
-        assert hub.files["main", path] == honest
-    for name in EVERY.pulls:
-        kept = [hub.files[f"{prove.BRANCHES}{name}", path] != hub.files[prove.BASE, path] for path in EVERY.files]
-        assert any(kept), name
-    slower = next(one.number for one in hub.pulls.values() if one.head_ref.endswith("slower"))
-    assert hub.dispatches == [("profile.yml", {"ref": "main", "inputs": {"pull-request": str(slower), "gpu": "l4"}})]
 
 
 def test_undo_leaves_nothing_and_without_a_yes_nothing_is_done(hub: FakeGitHub, ends_with: EndsWith) -> None:

@@ -13,6 +13,8 @@ from kernelgate.bench.explain.tile import BlockNeeds
 from kernelgate.bench.measure import run as verbs
 from kernelgate.ci.commands import cli
 
+pytestmark = pytest.mark.usefixtures("cards_in_forks")
+
 ROOT = Path(__file__).parents[3]
 
 

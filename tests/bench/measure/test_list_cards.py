@@ -12,6 +12,8 @@ from kernelgate.ci.commands import cli
 from tests.ci.answered import validated
 from tests.miniature import SCALE_FILES, repository
 
+pytestmark = pytest.mark.usefixtures("cards_in_forks")
+
 CARD = ".ci/kernels/scale.py"
 RIGHT = SCALE_FILES[CARD].replace(
     "    def inputs", "    cpu_cases = [dict(N=8, dtype='fp32')]\n    fuzz = dict(N=range(1, 9))\n\n    def inputs"

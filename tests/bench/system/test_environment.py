@@ -100,6 +100,7 @@ def test_pinned_from_whatever_was_set(otherwise: Callable[[], None]) -> None:
     assert not torch.backends.cudnn.allow_tf32
 
 
+@pytest.mark.slow
 def test_a_process_checks_results_without_dynamo_and_sympy() -> None:
     """Other functions of torch load these, which take each process three seconds."""
     text = (

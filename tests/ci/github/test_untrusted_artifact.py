@@ -125,11 +125,11 @@ def test_a_record_of_something_else_is_refused(subject: dict[str, Any], what: st
 
 def test_many_keys_and_many_cases_are_refused_at_once() -> None:
     """Each of the two would take hours where every one is compared with every other."""
-    keys = ",".join(f'"{number}":0' for number in range(200_000))
-    with pytest.raises(RefusedError, match="the key '199999' stands twice"):
-        checked_record(f'{{{keys},"199999":0}}'.encode(), KNOWN)
-    cases = [{"id": str(number)} for number in range(100_000)]
-    with pytest.raises(RefusedError, match="it has 100000 cases"):
+    keys = ",".join(f'"{number}":0' for number in range(40_000))
+    with pytest.raises(RefusedError, match="the key '39999' stands twice"):
+        checked_record(f'{{{keys},"39999":0}}'.encode(), KNOWN)
+    cases = [{"id": str(number)} for number in range(20_000)]
+    with pytest.raises(RefusedError, match="it has 20000 cases"):
         checked_record(json.dumps({"schema": record.SCHEMA, "cases": cases}).encode(), KNOWN)
 
 

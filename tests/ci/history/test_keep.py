@@ -20,7 +20,7 @@ import fsspec
 import pytest
 import sqlalchemy as sa
 import zstandard
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelgate.bench.core.errors import KernelgateError
@@ -384,6 +384,7 @@ MEASURED = st.tuples(
 
 
 @given(st.lists(MEASURED | st.lists(st.sampled_from("cdef"), min_size=1, unique=True), max_size=8), st.integers(1, 3))
+@settings(max_examples=25)
 def test_the_times_that_are_shown_are_as_many_as_there_are(
     steps: list[tuple[str, str, int, str] | list[str]], day: int
 ) -> None:

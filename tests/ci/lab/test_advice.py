@@ -25,6 +25,8 @@ from tests.called import EndsWith
 from tests.ci.lab import session_events as made
 from tests.runs import case, run_record
 
+pytestmark = pytest.mark.usefixtures("reports_at_once")
+
 NSIGHT = Path(__file__).parents[2] / "data" / "nsight"
 RECORD = NSIGHT.parent / "causes/bank-conflicts.json"
 

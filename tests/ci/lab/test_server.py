@@ -333,6 +333,7 @@ anyio.run(made.serve)
 """
 
 
+@pytest.mark.slow
 def test_a_server_with_a_client_stops_on_signals_with_all_that_runs(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", SERVED, str(tmp_path)],
