@@ -215,9 +215,10 @@ def decide(places: Places, /, kind: facts.Decision, commit: str, **options: str)
     archive, sha = _current(places), git.resolve(Path.cwd(), commit)
     with database.reading(archive.database) as connection:
         cases = measured.cases_at(connection, Wanted(options["card"], options["case"], options["gpu"]), sha)
-    about = {"made": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), "who": options["by"], "why": options["why"]}
-    for case in cases:
-        keep.add_event(archive, SeriesEvent(kind=kind, sha=sha, **about, **asdict(case)))
+        about = {"made": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), "who": options["by"], "why": options["why"]}
+        events = [SeriesEvent(kind=kind, sha=sha, **about, **asdict(case)) for case in cases]
+    for event in events:
+        keep.add_event(archive, event)
     return Answered(facts.DecidedCases(kind, sha, cases), f"{kind}: {sha[:12]} in {counted(len(cases), 'case')}")
 
 
@@ -255,7 +256,7 @@ def site(places: Places, output: Path, release: str | None, uplot: Path | None) 
     with database.reading(places.existing) as connection:
         shown = dashboard.dashboard(connection, rules, yardstick)
         listed = session_entries.of_index(measured.sessions(connection), rules, progress.say)
-    dashboard_write.write(replace(shown, sessions=listed), library, output)
+        dashboard_write.write(replace(shown, sessions=listed), library, output)
     made = facts.WrittenSite(index=str(output / "index.html"), cases=len(shown.series))
     return Answered(made, f"{made.index}: {counted(made.cases, 'case')}")
 

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, MetaData, SmallInteger, Table, Text, exc
 from sqlalchemy.engine import URL, make_url
 
-from kernelgate.bench.core.errors import KernelgateError, OutputError, UsageError, first_line
+from kernelgate.bench.core.errors import KernelgateError, OutputError, UsageError, first_line, why
 
 WAIT_S = 60
 """For another writer."""
@@ -28,6 +28,9 @@ CONNECT_S, STATEMENT_S = 10, 600
 # ---- its tables: whoever changes them raises REVISION ----------------------------------------------------------------
 
 DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR", "SQLITE_SCHEMA", "SQLITE_FORMAT", "SQLITE_MISMATCH")
+DAMAGE += ("SQLITE_CONSTRAINT",)  # of another shape: what this version writes fits its own tables
+MISREAD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, exc.SQLAlchemyError)
+"""Errors of whoever reads a value of another kind than this version writes, such as a blob: SQLite takes any."""
 UNWRITABLE = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")
 """An index that is opened to be written to, by SQLite's names of errors."""
 REVISION = "0012"
@@ -221,11 +224,25 @@ def opened(where: str | Path, make: bool = True) -> Iterator[Database]:
 
 @contextmanager
 def reading(database: Database) -> Iterator[sa.Connection]:
-    """One consistent state of the index, whatever others write meanwhile."""
+    """One consistent state of the index, whatever others write meanwhile. An error of what the block makes of it is the
+    index's fault."""
     with _faults(database), database.engine.connect() as connection:
         connection.execution_options(isolation_level="SERIALIZABLE")
-        with connection.begin():
+        with connection.begin(), understood(database):
             yield connection
+
+
+@contextmanager
+def understood(database: Database) -> Iterator[None]:
+    """The block makes something of the index's values, and is not at fault where they are none that belong there."""
+    try:
+        yield
+    except exc.DBAPIError:
+        raise
+    except MISREAD as error:
+        again = "makes it anew; if it is said again then, please report it"
+        said = f"the index {database.name} is damaged ({why(error)}): `kernelgate history rebuild` {again}"
+        raise BrokenIndexError(said) from error
 
 
 @contextmanager
@@ -241,7 +258,9 @@ def _opened(where: str | Path, make: bool) -> Database:
         if make:
             with suppress(OSError):  # SQLite says what is wrong
                 Path(where).parent.mkdir(parents=True, exist_ok=True)
-        elif not Path(where).is_file():
+        if Path(where).is_dir():
+            raise HistoryIndexError(f"{where} is a folder, and no index: move it away, or name another --database")
+        if not make and not Path(where).is_file():
             raise HistoryIndexError(f"there is no history at {where}")
         # SQLAlchemy's recipe for transactions that hold for reads as well; readers do not wait for the writer.
         engine = sa.create_engine(_file(Path(where)), connect_args={"timeout": WAIT_S})
@@ -303,11 +322,11 @@ def _faults(database: Database) -> Iterator[None]:
     except exc.DBAPIError as error:
         reason = first_line(error.orig or error)
         # What is there is at fault, and neither the disk, nor the server, nor another writer: by SQLite's names of
-        # errors, and Postgres's of what lacks a table or a column.
+        # errors, and Postgres's of what lacks a table or a column, or is held to another constraint.
         sqlite, postgres = (str(getattr(error.orig, key, None) or "") for key in ("sqlite_errorname", "sqlstate"))
         if "database is locked" in reason:
             reason = f"another process has been writing for {WAIT_S} s: try again"
-        elif sqlite.startswith(DAMAGE) or postgres.startswith("42"):
+        elif sqlite.startswith(DAMAGE) or postgres.startswith(("23", "42")) or reason.startswith("Could not decode"):
             said = f"the index {database.name} is damaged ({reason}): `kernelgate history rebuild` makes it anew"
             raise BrokenIndexError(said) from None
         elif database.to_write and (sqlite.startswith(UNWRITABLE) or postgres.startswith(("25006", "53100"))):

@@ -187,7 +187,8 @@ def add_sessions(archive: Archive, found: Collection[KeptSession]) -> int:
     place of one that goes on from it."""
     new = 0
     with database.writing(archive.database) as connection:
-        before = {one.key: one for one in series.sessions(connection)}
+        with database.understood(archive.database):
+            before = {one.key: one for one in series.sessions(connection)}
         for one in (one for one in _newest([*before.values(), *found]).values() if one in found):
             data, known = _data(one), before.get(one.key)
             store.put(archive.store, "sessions", store.name_of(data), data)

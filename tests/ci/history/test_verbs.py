@@ -284,6 +284,54 @@ def test_a_rebuild_replaces_whatever_is_there(
         assert Path(f"{INDEX}.damaged").read_text(encoding="utf-8").startswith("no database"), "it may be somebody's"
 
 
+MISFITS = {
+    "a blob for a name": ("UPDATE series SET gpu = x'ff00'", ("export", "site -o pages")),
+    "a blob for a day": ("UPDATE record SET made = x'ff00'", ("show --json", "export")),
+    "a blob for a place": ("UPDATE 'commit' SET place = x'ff00'", ("export",)),
+    "a blob for a session": ("UPDATE session SET log = x'ff00'", ("export", "site -o pages", "add 1.json")),
+    "text for a time": ("UPDATE point SET us = 'abc'", ("show", "site -o pages")),
+    "a date that is none": ("UPDATE record SET made = 'abc'", ("site -o pages",)),
+    "letters that are none": ("UPDATE record SET name = CAST(x'ff00' AS TEXT) WHERE id = 1", ("show", "add 1.json")),
+    "another shape": (
+        "CREATE TRIGGER one BEFORE INSERT ON record BEGIN SELECT RAISE(ABORT, 'no'); END",
+        ("add 4.json",),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("three")
+@pytest.mark.parametrize("misfit", MISFITS)
+def test_each_reader_of_an_index_with_what_is_none_of_ours_says_how_to_make_it_anew(
+    ends_with: EndsWith, monkeypatch: pytest.MonkeyPatch, misfit: str
+) -> None:
+    monkeypatch.setattr(dashboard_write, "chart_library", lambda _: {})
+    folder.create(Path.cwd(), session_events.opened())
+    ends_with(0, "history", "add", "1.json")
+    measured("4.json", day=4)
+    statement, readers = MISFITS[misfit]
+    change(INDEX, statement)
+    for reader in readers:
+        said = ends_with(3, "history", *reader.split()).err.splitlines()[-1]
+        assert "is damaged" in said, reader
+        assert "`kernelgate history rebuild` makes it anew" in said, reader
+    ends_with(0, "history", "rebuild")
+    for reader in readers:
+        ends_with(0, "history", *reader.split())
+
+
+def test_a_folder_in_the_place_of_the_index_is_called_one(three: Path, ends_with: EndsWith) -> None:
+    INDEX.rename(INDEX.with_name("aside"))
+    INDEX.mkdir()
+    for words in (["show"], ["verify"], ["add", "1.json"], ["rebuild"]):
+        said = ends_with(3, "history", *words).err
+        assert (
+            said == f"kernelgate: {three / INDEX} is a folder, and no index: move it away, or name another --database\n"
+        )
+    INDEX.rmdir()
+    assert answered(ends_with, ["rebuild"])["measurements"] == 3
+
+
 def test_a_store_that_is_read_only_can_be_read(three: Path) -> None:
     """On a file system that takes no file, also for root."""
     mounted = f"mount --bind {three} {three} && mount -o remount,ro,bind {three}"
