@@ -37,7 +37,8 @@ def __getattr__(name: str) -> Any:
 def stand_in(error: BaseException) -> str:
     """What to say where a file on PYTHONPATH took the place of a module of Python's or of a package that kernelgate
     needs, and so led to this error; empty where none did."""
-    names = {*sys.stdlib_module_names, "click", "numpy", "pydantic", "scipy", "torch", "triton"}
+    needed = "anyio click fsspec github jinja2 mcp numpy pydantic requests rich scipy sqlalchemy torch triton zstandard"
+    names = {*sys.stdlib_module_names, *needed.split()}
     files = [getattr(one, "filename", getattr(one, "__file__", None)) for one in (error, *map(sys.modules.get, names))]
     step = error.__traceback__
     while step:

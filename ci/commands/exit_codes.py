@@ -67,7 +67,9 @@ def of_error(error: BaseException) -> tuple[int, str]:
         return UsageError.exit_code, ""
     if isinstance(error, KernelgateError):
         return error.exit_code, f"kernelgate: {error}"
-    if isinstance(error, ModuleNotFoundError) and (extra := EXTRAS.get((error.name or "").partition(".")[0])):
+    shadowed = kernelgate.stand_in(error)
+    extra = EXTRAS.get((error.name or "").partition(".")[0]) if isinstance(error, ModuleNotFoundError) else None
+    if extra and not shadowed:
         needed = f"{error.name} is needed, which is not installed: pip install 'kernelgate[{extra}]'"
         return KernelgateError.exit_code, f"kernelgate: {needed}"
     lacked = errno.ENOMEM if isinstance(error, MemoryError) else getattr(error, "errno", None)
@@ -83,8 +85,8 @@ def of_error(error: BaseException) -> tuple[int, str]:
     if isinstance(error, OSError) and error.errno is not None:
         code = KernelgateError.exit_code if _is_unreadable(error) else INPUT_OUTPUT
         return code, f"kernelgate: {_of_file(error)}"
-    if said := kernelgate.stand_in(error):
-        return KernelgateError.exit_code, f"kernelgate: {said}"
+    if shadowed:
+        return KernelgateError.exit_code, f"kernelgate: {shadowed}"
     return UNEXPECTED, f"kernelgate: {unexpected(error)}"
 
 

@@ -176,13 +176,21 @@ def test_an_interrupt_while_the_command_is_loaded_is_one_sentence() -> None:
 
 
 SHADOWS = {"secrets.py": "", "click.py": "raise RuntimeError", "typing.py": "raise RuntimeError", "datetime.py": "("}
+SHADOWS |= {"types.py": "", "re.py": "(", "fsspec.py": ""}
 
 
 @pytest.mark.parametrize("name", SHADOWS)
 def test_a_file_in_the_place_of_a_module_is_named(name: str, tmp_path: Path) -> None:
     """On PYTHONPATH, where Python looks first; whatever else lies there is no fault."""
-    words = [sys.executable, "-P", "-c", "import kernelgate; kernelgate.main()", "decide", "0.8", "1.0"]
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(("", str(ROOT), str(tmp_path)))}
+    verb = ("history", "rebuild") if name == "fsspec.py" else ("decide", "0.8", "1.0")
+    # Without what an editable installation runs when Python starts, which needs modules itself.
+    words = [sys.executable, "-S", "-P", "-c", "import kernelgate; kernelgate.main()", *verb]
+    places = ("", str(tmp_path), str(ROOT), str(Path(pytest.__file__).parents[1]))
+    variables = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(places),
+        "KERNELGATE_HISTORY_STORE": str(tmp_path / "store"),
+    }
     (tmp_path / "another.py").write_text("raise RuntimeError")
     done = subprocess.run(words, env=variables, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
