@@ -58,6 +58,11 @@ def resolve(repo: Path, ref: str) -> str:
     verify = ("rev-parse", "--verify", "--quiet", "--end-of-options")
     found = _answer(repo, *verify, f"{ref}^{{commit}}")
     if found and not found.startswith("^"):
+        name = re.split("[~^@:]", ref, maxsplit=1)[0]
+        both = (f"refs/heads/{name}", f"refs/tags/{name}") if name not in ("", "HEAD", found) else ()
+        if len({_answer(repo, *verify, f"{one}^{{commit}}") for one in both} - {None}) > 1:
+            how = f"write refs/heads/{ref} for the branch, or refs/tags/{ref} for the tag"
+            raise KernelgateError(f"{repo} has a branch and a tag {name!r}, of two commits: {how}")
         return found
     if (named := _answer(repo, *verify, ref)) not in (None, ref):
         checked(repo, "cat-file", "-p", str(named).lstrip("^"))  # git says so where what it names is lost or damaged
@@ -114,9 +119,10 @@ def release(repo: Path, named: str | None = None) -> tuple[str, tuple[str, ...]]
     """
     if named is None:
         branch = None if toplevel(repo) is None else _default_branch(repo)
-        named = _answer(repo, "describe", "--tags", "--abbrev=0", branch) if branch else None
-        if named is None or is_shallow(repo):
+        tag = _answer(repo, "describe", "--tags", "--abbrev=0", branch) if branch else None
+        if tag is None or is_shallow(repo):
             return None
+        return tag, _first_parents(repo, f"refs/tags/{tag}")[::-1]
     return named, tuple(checked(repo, "rev-list", "--first-parent", resolve(repo, named)).split())
 
 

@@ -36,6 +36,22 @@ def test_resolve_a_ref_that_does_not_exist(repo: Path) -> None:
         subject.resolve(repo, "nope")
 
 
+def test_a_name_of_a_branch_and_a_tag_is_refused_unless_both_are_one_commit(repo: Path) -> None:
+    first = git(repo, "rev-parse", "HEAD")
+    git(repo, "tag", "v1")
+    git(repo, "branch", "v1")
+    assert subject.resolve(repo, "v1") == first, "whichever is meant"
+    commit(repo, {"csrc/a": "2"})
+    git(repo, "branch", "--force", "v1")
+    for ref in ("v1", "v1^0"):
+        with pytest.raises(KernelgateError, match=r"has a branch and a tag 'v1', of two commits: write refs/heads/v1"):
+            subject.resolve(repo, ref)
+    assert subject.resolve(repo, "refs/tags/v1") == first != subject.resolve(repo, "refs/heads/v1")
+    assert subject.release(repo) == ("v1", (first,)), "the newest tag is one"
+    git(repo, "update-ref", "refs/heads/HEAD", first)
+    assert subject.resolve(repo, "HEAD") != first, "a name that git has for itself"
+
+
 def test_the_default_branch_is_a_line_of_first_parents_the_oldest_first(repo: Path, tmp_path: Path) -> None:
     """Not what a merge brought, however early that was made, and wherever the checkout is."""
     first = git(repo, "rev-parse", "HEAD")
