@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import fcntl
 import os
@@ -18,17 +19,29 @@ CARDS = ".ci/kernels"
 """The folder of a repository's cards, from its root."""
 ROOM = 1 << 20
 """Bytes that are tried for: as much as most records take."""
+PACKED = {
+    b"\x1f\x8b": "packed with gzip: unpack it with `gzip -d`",
+    b"\x28\xb5\x2f\xfd": "packed with zstd: unpack it with `zstd -d`",
+    b"PK\x03\x04": "packed as zip: unpack it with `unzip`",
+    codecs.BOM_UTF16_LE: "UTF-16: make it UTF-8 with `iconv -f UTF-16 -t UTF-8`",
+    codecs.BOM_UTF16_BE: "UTF-16: make it UTF-8 with `iconv -f UTF-16 -t UTF-8`",
+}
+"""What a file begins with that holds no text of ours as it is."""
 LARGEST = 1 << 28
 """Bytes of a file that is read: far more than any of ours has."""
 
 
 def content(path: Path) -> bytes:
-    """What a user's file holds. Raises OSError as `reading` does, and for what has no end, such as /dev/zero."""
+    """What a user's file holds, without an editor's mark before the first character. Raises OSError as `reading` does,
+    for what has no end, such as /dev/zero, and for what is packed."""
     with reading(path) as file:
         held = file.read(LARGEST + 1)
     if len(held) > LARGEST:
         raise OSError(errno.EFBIG, f"it has no end, or more than {LARGEST >> 20} MiB")
-    return held
+    for begins, said in PACKED.items():
+        if held.startswith(begins):
+            raise OSError(errno.EINVAL, f"it is {said}")
+    return held.removeprefix(codecs.BOM_UTF8)
 
 
 def reading(path: Path) -> IO[bytes]:

@@ -3,6 +3,7 @@ judged against a baseline that is none."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from kernelgate.bench import record
 from kernelgate.bench.core import files
@@ -81,7 +83,10 @@ TORN: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "empty": ("EOF", lambda _: b""),
     "cut short": ("EOF", lambda data: data[: len(data) // 2]),
     "a list": ("object", lambda _: b"[]"),
-    "not UTF-8": ("run/2 record", lambda data: b"\xff\xfe" + data),
+    "not UTF-8": ("run/2 record", lambda data: b"\xff\xfd" + data),
+    "gzip": ("cannot be read: it is packed with gzip: unpack it with `gzip -d`", gzip.compress),
+    "zstd": ("cannot be read: it is packed with zstd: unpack it with `zstd -d`", zstandard.compress),
+    "UTF-16": ("it is UTF-16: make it UTF-8 with `iconv", lambda data: data.decode().encode("utf-16")),
     "5,000 brackets": ("recursion", lambda _: b"[" * 5000),
     "NaN": ("run/2 record", lambda data: data.replace(b"0.2", b"NaN")),
     "two records in one": ("trailing", lambda data: data + data),
@@ -94,6 +99,12 @@ def test_a_torn_record_is_refused_in_one_sentence(fault: str, tmp_path: Path, en
     path = tmp_path / "run.json"
     path.write_bytes(tear(json.dumps(json.loads(record.to_json(measured()))).encode()))
     assert named in refused(path, ends_with)
+
+
+def test_a_mark_before_the_first_character_of_a_record_is_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_bytes(b"\xef\xbb\xbf" + record.to_json(measured()).encode())
+    assert record.read(path) == measured()
 
 
 @pytest.mark.parametrize("place", ["/dev/zero", "/dev/ptmx", "pipe"])
