@@ -116,15 +116,22 @@ def alone(session: Session) -> Iterator[None]:
         yield
 
 
+def new(root: Path, name: str) -> Path:
+    """Where the session of that name will lie. Raises UsageError for a name that is taken or none."""
+    if not NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is no session's name: lower case letters, digits and dashes, at most 64")
+    if (root / FOLDER / name).exists():
+        raise UsageError(f"there is a session {name} already, in {root / FOLDER / name}: choose another --name")
+    return root / FOLDER / name
+
+
 def create(root: Path, opened: Opened) -> Session:
-    """A new session's folder with its first line. Raises UsageError for a name that is taken or none."""
-    if not NAME.fullmatch(opened.name):
-        raise UsageError(f"{opened.name!r} is no session's name: lower case letters, digits and dashes, at most 64")
-    folder = root / FOLDER / opened.name
+    """A new session's folder with its first line. Raises UsageError as `new` does."""
+    folder = new(root, opened.name)
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
-        raise UsageError(f"there is a session {opened.name} already, in {folder}: choose another --name") from None
+        raise UsageError(f"another session {opened.name} began just now: choose another --name") from None
     except OSError as error:
         raise OutputError(f"{folder} cannot be made: {(error.strerror or '').lower()}") from None
     try:

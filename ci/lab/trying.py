@@ -59,6 +59,8 @@ def begin(root: Path, asked: Opened) -> Session:
     """Opens the session. Raises UsageError for a card or case that is not there, and a name that is taken."""
     from kernelgate.bench.system import environment  # which asks the driver
 
+    if asked.name:
+        folder.new(root, asked.name)  # before anything else is done
     known = cards.of_checkout(root).without_mistakes()
     card = asked.card or (known.names[0] if len(known.names) == 1 else None)
     if not known.names:

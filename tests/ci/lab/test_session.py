@@ -12,6 +12,7 @@ from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder
 from kernelgate.ci.lab.log import PatternUse, TriedChange
 from tests import miniature
+from tests.called import EndsWith
 
 KERNEL = "csrc/scale.cpp"
 CHECKS = "".join(f'  STD_TORCH_CHECK({one}.is_contiguous(), "{one}: expected without gaps");\n' for one in ("x", "out"))
@@ -31,6 +32,17 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def session(*words: str) -> int:
     return cli.run(["session", *words])
+
+
+@pytest.mark.parametrize("name", ["Has Capitals", "../up", "x" * 65, "taken"])
+def test_a_name_that_no_session_can_have_is_refused_before_anything_else(
+    clone: Path, name: str, ends_with: EndsWith
+) -> None:
+    (clone / ".ci/sessions/taken").mkdir(parents=True)
+    (clone / ".ci/kernels/scale.py").write_text("not looked at: (")
+    before = sorted(clone.rglob("*"))
+    assert name in ends_with(64, "session", "new", "wait for nothing", "--name", name).err
+    assert sorted(clone.rglob("*")) == before
 
 
 @pytest.mark.slow
