@@ -27,6 +27,7 @@ from mcp import MCPError, types
 from mcp.server import Server
 from mcp.server.context import ServerRequestContext
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import lock, orphans
@@ -155,7 +156,9 @@ class AgentsServer:
         async with anyio.create_task_group() as both:
             both.start_soon(self._end_on_signals)
             async with stdio_server() as (reading, writing):
-                await self.protocol.run(reading, writing, self.protocol.create_initialization_options())
+                passing, messages = anyio.create_memory_object_stream[Any](0)
+                both.start_soon(_refuse, reading, passing, writing)
+                await self.protocol.run(messages, writing, self.protocol.create_initialization_options())
             both.cancel_scope.cancel()
 
     async def _end_on_signals(self) -> None:
@@ -357,6 +360,20 @@ class AgentsServer:
         if stream is not None:
             async for chunk in stream:
                 kept += chunk[: self.budget.output_bytes + 1 - len(kept)]
+
+
+async def _refuse(reading: Any, passing: Any, writing: Any) -> None:
+    """Passes messages on, and answers what is none, which the SDK would drop: a client would wait for ever."""
+    async with passing:
+        async for one in reading:
+            if isinstance(one, Exception):
+                is_json = "Invalid JSON" not in str(one)
+                code = types.INVALID_REQUEST if is_json else types.PARSE_ERROR
+                said = "this line is no JSON-RPC message" if is_json else "this line is no JSON"
+                error = types.ErrorData(code=code, message=f"{said}: see https://www.jsonrpc.org/specification")
+                await writing.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=error)))
+            else:
+                await passing.send(one)
 
 
 def _read(uri: str, kind: str, text: str) -> types.ReadResourceResult:

@@ -333,6 +333,28 @@ anyio.run(made.serve)
 """
 
 
+def test_a_line_that_is_no_message_is_answered_and_the_next_is_too(tmp_path: Path) -> None:
+    lines = 'hello\n{"a": 1}\n{"jsonrpc": "2.0", "id": 7, "method": "ping"}\n'
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVED, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PROGRAM": ""},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(lines.encode())
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(3)]
+        process.stdin.close()
+        assert process.wait(30) == 0
+    assert [(one["id"], one.get("error", {}).get("code")) for one in answers] == [
+        (None, -32700),
+        (None, -32600),
+        (7, None),
+    ]
+
+
 @pytest.mark.slow
 def test_a_server_with_a_client_stops_on_signals_with_all_that_runs(tmp_path: Path) -> None:
     with subprocess.Popen(
