@@ -62,6 +62,8 @@ def listed(repo: Path, *, check: bool, say: Callable[[str], None], folder: Path 
         say(_below(str(mistake), root))
     if not_compiled and not found.mistakes and not any(one.mistakes for one in checked):
         raise not_compiled
+    if not_compiled:
+        say(f"not compiled: {not_compiled}")
     fields = {"name", "label", "file", "build", "suites", "reference"}
     return ListedCards(
         tuple(card.model_dump(mode="json", include=fields) for card in found.cards),
@@ -74,7 +76,8 @@ def described(card: CardFacts, root: Path) -> Iterator[str]:
     """A card for people: how it is built, its cases by suite, and what is fuzzed."""
     yield f"{card.name} ({card.label}), {_below(str(card.file), root)}"
     if isinstance(card.build, Extension):
-        yield f"  build: Extension, {', '.join(card.build.sources)}"
+        of_torch = f", for torch {card.build.torch} alone" if card.build.torch else ""
+        yield f"  build: Extension, {', '.join(card.build.sources)}{of_torch}"
     elif isinstance(card.build, Command):
         yield f"  build: Command, {card.build.line}, for {card.build.package}"
     else:

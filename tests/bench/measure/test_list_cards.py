@@ -71,6 +71,8 @@ def test_what_needs_no_library_is_tried_where_none_can_be_built(cards: Cards) ->
     assert (code, said.splitlines()[-1]) == (3, f"  not compiled: {fit}"), "and why stands on standard error"
     code, said = cards(elsewhere.replace("return factor * x", "return fctor * x"))
     assert (code, ": oracle: NameError: name 'fctor' is not defined" in said) == (1, True)
+    assert said.splitlines()[-1].startswith("not compiled: the card scale is compiled for torch 1.0, but torch "), said
+    assert "  build: Extension, csrc/scale*, for torch 1.0 alone\n" in cards(elsewhere, "--list")[1]
 
 
 @pytest.mark.slow
