@@ -102,6 +102,7 @@ def fuzz(
 
 
 @click.command()
+@options.in_python
 @options.one_side
 @click.option("--tool", "tools", multiple=True, type=TOOLS, help="Default: all four; may be repeated.")
 @click.option("--case", "cases", multiple=True, help="Default: the card's small ones; may be repeated.")

@@ -72,6 +72,8 @@ class SubmitAnswer:
 )
 @click.option("--gpu", help="The type of GPU, as Slurm names it: --gres=gpu:TYPE:1. Default: none is asked for.")
 @click.option("--partition", help="Slurm's partition. Default: the cluster's.")
+@options.from_cards
+@click.option("--python", type=options.PYTHON, help="Run kernels in this Python. Default: the policy's.")
 @options.seed
 @click.option("-o", "--output", type=OUTPUT_FOLDER, help="A new folder that all nodes see. Default: out/slurm-HEAD.")
 @click.option("--dry-run", is_flag=True, help="Print both scripts, and submit nothing.")
@@ -81,8 +83,8 @@ def submit(
 ) -> Answered:
     """Measure two commits on a Slurm cluster, in shards; then merge, judge and write the comment.
 
-    The checkout, its Python and the output must be on a file system that all nodes see. A shard that is preempted is
-    requeued, and goes on from its own record.
+    The checkout, --cards, Python and the output must be on a file system that all nodes see. A shard that is preempted
+    is requeued, and goes on from its own record.
 
     Exit codes: 0 submitted, 3 Slurm or git refused (why), 64 usage.
     """

@@ -66,7 +66,8 @@ fuzzed=()
 if [ "$shard" -eq 1 ]; then
   if [ ! -e "$output/fuzz.json" ]; then
     code=0
-    run "${kernelgate[@]}" fuzz --ref "$head" --base "$base" --seed "$seed" --output "$output/fuzz.json" || code=$?
+    run "${kernelgate[@]}" fuzz --ref "$head" --base "$base" --seed "$seed" "${how[@]}" \\
+      --output "$output/fuzz.json" || code=$?
     if [ -n "$stopping" ] || [ "$code" -gt 128 ]; then
       again "$code"
     fi
@@ -76,7 +77,7 @@ fi
 
 code=0
 run "${kernelgate[@]}" bench --base "$base" --head "$head" --seed "$seed" --shard "$shard/$shards" --resume \\
-  --output "$partial" "${fuzzed[@]}" "${more[@]}" || code=$?
+  --output "$partial" "${how[@]}" "${fuzzed[@]}" "${more[@]}" || code=$?
 if [ "$code" -eq 75 ] || [ "$code" -gt 128 ]; then
   again "$code"
 fi
@@ -84,8 +85,9 @@ fi
 
 # What explains a verdict. Its failure is written into the record, and stops nothing.
 if [ "$shard" -eq 1 ] && [ -n "$gpu" ]; then
-  run "${kernelgate[@]}" sanitize --ref "$head" --base "$base" --quick --record "$partial" || true
-  run "${kernelgate[@]}" profile --head "$head" --base "$base" --out "$output/profile" --record "$partial" || true
+  run "${kernelgate[@]}" sanitize --ref "$head" --base "$base" "${how[@]}" --quick --record "$partial" || true
+  run "${kernelgate[@]}" profile --head "$head" --base "$base" "${how[@]}" --out "$output/profile" \\
+    --record "$partial" || true
   [ -z "$stopping" ] || again 75
 fi
 mv "$partial" "$record"
@@ -131,6 +133,8 @@ class Submission:
     gpu: str | None = None
     partition: str | None = None
     times: Path | None = None
+    from_cards: Path | None = None
+    python: Path | None = None
 
     def array_script(self) -> str:
         options = {
@@ -142,8 +146,10 @@ class Submission:
         }
         variables = {"base": self.base, "head": self.head, "seed": self.seed, "gpu": self.gpu or ""}
         more = ("--times", str(self.times)) if self.times else ()
+        named = {"--cards": self.from_cards, "--python": self.python}
+        how = [word for name, path in named.items() if path for word in (name, str(path.absolute()))]
         head = [*self._head("kernelgate", options), "#SBATCH --requeue", *self._variables(variables)]
-        return "\n".join([*head, f"more=({shlex.join(more)})", SHARD_BODY.lstrip("\n")])
+        return "\n".join([*head, f"more=({shlex.join(more)})", f"how=({shlex.join(how)})", SHARD_BODY.lstrip("\n")])
 
     def merge_script(self) -> str:
         head = self._head("kernelgate-merge", {"output": self.output / "merge.log"})

@@ -124,6 +124,14 @@ def test_a_shard_is_measured_and_only_the_first_fuzzes(scripts: Scripts) -> None
     assert scripts.calls("sanitize") == [], "which takes a GPU"
 
 
+def test_cards_and_python_go_to_each_verb_that_runs_kernels(scripts: Scripts) -> None:
+    named = replace(scripts.asked, gpu="h100", from_cards=Path("/all/my cards"), python=Path("/all/bin/python"))
+    assert Scripts(scripts.folder, named).run(shard=1) == (0, "")
+    for verb in ("fuzz", "bench", "sanitize", "profile"):
+        [call] = scripts.calls(verb)
+        assert "--cards /all/my cards --python /all/bin/python" in call, verb
+
+
 def test_a_preempted_shard_is_requeued_and_goes_on_from_its_own_record(scripts: Scripts) -> None:
     scripts.mode("waits")
     with scripts.start(scripts.asked.array_script()) as bash:
