@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,6 +97,10 @@ def _said(
     if not told.kernels:
         lines.append(f"`kernelgate init -h` says what it looks for; write other cards by hand: {page('cards.md')}")
     lines += [f"  {one.name}: {one.how}, {one.place}" for one in told.kernels if not names or one.name in names]
+    for one in told.kernels:  # those of the same name have a number, …
+        first, own = re.sub(r"_\d+$", "", one.name), one.called.rpartition(".")[2]  # … which is not of their own
+        if first in names and one.name not in (first, *names) and first.endswith(own):
+            lines.append(f"  not this {first}: {one.how}, {one.place}; `kernelgate init {one.name}` names it")
     if told.skipped and not names:
         lines += ["without a card:", *(f"  {one}" for one in told.skipped[:MOST_SKIPPED])]
         if more := len(told.skipped[MOST_SKIPPED:]):

@@ -408,6 +408,16 @@ def test_of_many_kernels_the_named_ones_get_cards(init: Any, tmp_path: Path, end
     assert "scale11" not in told, "only what was named"
 
 
+def test_of_two_kernels_of_one_name_the_other_is_named_too(init: Any, tmp_path: Path, ends_with: EndsWith) -> None:
+    defined = "".join(f'  m.def("{name}(Tensor x) -> Tensor");\n' for name in ("total", "total_1"))
+    bound = f"TORCH_LIBRARY(my_ops, m) {{\n{defined}}}\n"
+    init({"csrc/ops.cpp": bound, "csrc/deep/er/ops.cpp": bound.replace("my_ops", "more_ops")}, "total")
+    told = ends_with(0, "init", "total").out
+    assert "  not this total: TORCH_LIBRARY, csrc/deep/er/ops.cpp:2; `kernelgate init total_2` names it\n" in told
+    assert "not this" not in ends_with(0, "init", "total", "total_2").out
+    assert (tmp_path / ".ci/kernels/total_2.py").exists()
+
+
 def test_a_repository_without_kernels_is_told_so(init: Any, tmp_path: Path, ends_with: EndsWith) -> None:
     code, said = init({"README.md": "Words.", "odd.py": "triton, and no Python: ("})
     assert (code, said["kernels"], said["written"]) == (2, [], [])
