@@ -22,7 +22,11 @@ ROOM = 1 << 20
 PACKED = {
     b"\x1f\x8b": "packed with gzip: unpack it with `gzip -d`",
     b"\x28\xb5\x2f\xfd": "packed with zstd: unpack it with `zstd -d`",
+    b"\xfd7zXZ": "packed with xz: unpack it with `xz -d`",
+    b"BZh": "packed with bzip2: unpack it with `bzip2 -d`",
     b"PK\x03\x04": "packed as zip: unpack it with `unzip`",
+    b"version https://git-lfs": "a pointer of git LFS: fetch what it stands for with `git lfs pull`",
+    codecs.BOM_UTF32_LE: "UTF-32: make it UTF-8 with `iconv -f UTF-32 -t UTF-8`",  # which begins as UTF-16 does
     codecs.BOM_UTF16_LE: "UTF-16: make it UTF-8 with `iconv -f UTF-16 -t UTF-8`",
     codecs.BOM_UTF16_BE: "UTF-16: make it UTF-8 with `iconv -f UTF-16 -t UTF-8`",
 }
@@ -136,7 +140,7 @@ def _in_place(path: Path) -> bool:
 
 
 def _of_process(path: Path) -> bool:
-    return path.absolute().parts[1:2] in (("dev",), ("proc",))
+    return path.absolute().parts[1:2] in (("dev",), ("proc",)) and path.absolute().parts[2:3] != ("shm",)
 
 
 def _beside(target: Path, data: bytes) -> Path:
@@ -162,5 +166,6 @@ def _refusing(path: Path) -> Iterator[None]:
     except (OSError, RuntimeError) as error:
         blocking = next((one for one in path.absolute().parents if os.path.lexists(one) and not one.is_dir()), None)
         why = f"{blocking} is no folder" if blocking else getattr(error, "strerror", None) or str(error)
+        why = "it is no folder" if isinstance(error, FileExistsError) else why
         said = f"{path} cannot be written: {why[:1].lower()}{why[1:]}"
         raise OutputError(f"{said}; name another place, or make room there") from None

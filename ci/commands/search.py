@@ -185,9 +185,9 @@ def _ends(repo: Path, since: str) -> tuple[str, str]:
     else:
         try:
             return git.resolve(repo, since), head
-        except KernelgateError:
+        except KernelgateError as error:
             known = "30d, 8w, 6mo, 1y, a date such as 2026-01-31, or a commit or tag"
-            raise UsageError(f"--since {since}: neither a time nor a commit; write {known}") from None
+            raise UsageError(f"--since {since}: neither a time nor a commit; write {known} ({error})") from None
     listed = git.since(repo, date, head)
     start = (git.parent(repo, listed[0]) or listed[0]) if listed else head
     if start == head:

@@ -190,8 +190,9 @@ def at(where: str | Path, renew: bool = False, make: bool = True) -> Database:
     try:
         revision = _revision(found)
         if revision != REVISION and (not make or (revision is not None and not renew)):
-            why = "is of another version of kernelgate: `kernelgate history rebuild` makes it again from the store"
-            raise HistoryIndexError(f"{found.name} {why}")
+            what = "is of another version of kernelgate" if revision else "is no index"
+            again = "`kernelgate history rebuild` makes it again from the store"
+            raise HistoryIndexError(f"{found.name} {what}: {again}")
         if revision != REVISION:
             _make(found)
     except BaseException:
@@ -258,8 +259,9 @@ def _opened(where: str | Path, make: bool) -> Database:
         if make:
             with suppress(OSError):  # SQLite says what is wrong
                 Path(where).parent.mkdir(parents=True, exist_ok=True)
-        if Path(where).is_dir():
-            raise HistoryIndexError(f"{where} is a folder, and no index: move it away, or name another --database")
+        if Path(where).exists() and not Path(where).is_file():
+            what = "a folder" if Path(where).is_dir() else "a device or a pipe"
+            raise HistoryIndexError(f"{where} is {what}, and no index: move it away, or name another --database")
         if not make and not Path(where).is_file():
             raise HistoryIndexError(f"there is no history at {where}")
         # SQLAlchemy's recipe for transactions that hold for reads as well; readers do not wait for the writer.
@@ -305,7 +307,12 @@ def _make(database: Database, anew: bool = False) -> None:
         with _faults(database), database.engine.begin() as connection:
             connection.execute(sa.schema.CreateTable(VERSION, if_not_exists=True))
             connection.execute(LOCK)
-            if anew or connection.execute(sa.select(VERSION.c.version_num)).scalar() != REVISION:
+            version = connection.execute(sa.select(VERSION.c.version_num)).scalar()
+            theirs = {*sa.inspect(connection).get_table_names()} & {table.name for table in tables}
+            if version is None and theirs:  # another program's, which are not to be dropped
+                held = f"{database.name} is no index, and has tables of its own that are called as ours ({min(theirs)})"
+                raise BrokenIndexError(f"{held}: name another --database; `kernelgate history rebuild` makes one")
+            if anew or version != REVISION:
                 METADATA.drop_all(connection, tables)
                 METADATA.create_all(connection, tables)
                 connection.execute(sa.delete(VERSION))

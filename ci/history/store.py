@@ -104,7 +104,8 @@ def get(store: Store, kind: Kind, name: str) -> bytes | None:
     except zstandard.ZstdError:
         data = None
     if data is None or (kind != "judgements" and name_of(data) != name):
-        raise StoreError(f"{path} is damaged: add the measurement again from where it came, which repairs it")
+        again = "add the measurement again from where it came, which repairs it"
+        raise StoreError(f"{path} is damaged: {'remove it, and decide again' if kind == 'events' else again}")
     return data
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 import os
 import re
 import threading
@@ -86,6 +87,12 @@ TORN: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "not UTF-8": ("run/2 record", lambda data: b"\xff\xfd" + data),
     "gzip": ("cannot be read: it is packed with gzip: unpack it with `gzip -d`", gzip.compress),
     "zstd": ("cannot be read: it is packed with zstd: unpack it with `zstd -d`", zstandard.compress),
+    "xz": ("it is packed with xz: unpack it with `xz -d`", lzma.compress),
+    "UTF-32": ("it is UTF-32: make it UTF-8 with `iconv", lambda data: data.decode().encode("utf-32")),
+    "a pointer": (
+        "fetch what it stands for with `git lfs pull`",
+        lambda _: b"version https://git-lfs.github.com/spec/v1",
+    ),
     "UTF-16": ("it is UTF-16: make it UTF-8 with `iconv", lambda data: data.decode().encode("utf-16")),
     "5,000 brackets": ("recursion", lambda _: b"[" * 5000),
     "NaN": ("run/2 record", lambda data: data.replace(b"0.2", b"NaN")),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -110,6 +111,13 @@ def test_what_a_process_has_open_is_written_into(tmp_path: Path) -> None:
         files.write(open_file, "1")
         assert os.fstat(file.fileno()).st_size == 1
     assert left(tmp_path) == ["redirected"]
+
+
+def test_a_file_in_memory_is_a_file_as_any_other() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        files.try_file(Path(folder) / "run.json")
+        files.write(Path(folder) / "run.json", "1")
+        assert left(Path(folder)) == ["run.json"]
 
 
 def test_what_is_added_is_all_there_or_nothing(tmp_path: Path) -> None:

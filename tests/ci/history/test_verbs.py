@@ -320,6 +320,22 @@ def test_each_reader_of_an_index_with_what_is_none_of_ours_says_how_to_make_it_a
         ends_with(0, "history", *reader.split())
 
 
+def test_a_database_of_another_program_loses_nothing(three: Path, ends_with: EndsWith) -> None:
+    other = three / "other.sqlite"
+    change(other, "CREATE TABLE record (title TEXT)")
+    change(other, "INSERT INTO record VALUES ('mine')")
+    words = ("history", "--database", str(other))
+    assert "other.sqlite is no index: `kernelgate" in ends_with(3, *words, "show").err
+    assert (
+        "is no index, and has tables of its own that are called as ours (record)"
+        in ends_with(3, *words, "add", "1.json").err
+    )
+    ends_with(0, *words, "rebuild")
+    ends_with(0, *words, "show")
+    with closing(sqlite3.connect(f"{other}.damaged")) as kept:
+        assert kept.execute("SELECT title FROM record").fetchall() == [("mine",)]
+
+
 def test_a_folder_in_the_place_of_the_index_is_called_one(three: Path, ends_with: EndsWith) -> None:
     INDEX.rename(INDEX.with_name("aside"))
     INDEX.mkdir()
