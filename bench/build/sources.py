@@ -67,6 +67,8 @@ class Extension:
     ) -> None:
         if isinstance(flags, str) or isinstance(nvcc_flags, str):
             raise TypeError('flags are a list of words, such as ["-O3"]')
+        if torch is not None and not re.fullmatch(r"\d+[\w.+-]*", str(torch)):
+            raise TypeError(f'torch is a version, such as "2.11", and not {torch!r}')
         self.sources, self.flags, self.nvcc_flags, self.torch = sources, tuple(flags), tuple(nvcc_flags), torch
 
     def of_torch(self, version: str) -> Extension:

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any, Self, cast
 
 from kernelgate.bench.build.sources import Command, Extension, Package
+from kernelgate.bench.core import files
 from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.dtypes import DTYPES, known
 from kernelgate.bench.core.errors import CardError, UsageError
@@ -85,9 +86,9 @@ class _Reader:
     """One card on its way to plain data; a mistake names the file, the line and the member."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, source = path, files.content(path)  # which says what is no text before Python does
         self.kernel: Kernel = kernel_class(load_module(path), path)()
-        self.tree = ast.parse(path.read_bytes())
+        self.tree = ast.parse(source)
         self.doubts: dict[CardMistake, None] = {}
         self.suites = {name: self._case_list(member, getattr(self.kernel, member)) for name, member in LISTS.items()}
         for name, cases in self._mapping("suites", self.kernel.suites).items():

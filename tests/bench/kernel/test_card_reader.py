@@ -92,6 +92,12 @@ FILES = {
         2,
         "flags are a list of words",
     ),
+    "torch": (
+        "from kernelgate import Extension\nbuild = Extension('a', torch='')\n",
+        2,
+        "torch is a version, such as \"2.11\", and not ''",
+    ),
+    "packed": ("PK\x03\x04", None, "it is packed as zip: unpack it with `unzip`"),
     "raising": (
         "from kernelgate import Kernel\nclass A(Kernel):\n    def __init__(self): 1 / 0\n",
         3,
