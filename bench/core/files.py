@@ -19,11 +19,9 @@ CARDS = ".ci/kernels"
 """The folder of a repository's cards, from its root."""
 ROOM = 1 << 20
 """Bytes that are tried for: as much as most records take."""
+PACKERS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ": "xz", b"BZh": "bzip2"}
 PACKED = {
-    b"\x1f\x8b": "packed with gzip: unpack it with `gzip -d`",
-    b"\x28\xb5\x2f\xfd": "packed with zstd: unpack it with `zstd -d`",
-    b"\xfd7zXZ": "packed with xz: unpack it with `xz -d`",
-    b"BZh": "packed with bzip2: unpack it with `bzip2 -d`",
+    **{begins: f"packed with {tool}: unpack it with `{tool} -d`" for begins, tool in PACKERS.items()},
     b"PK\x03\x04": "packed as zip: unpack it with `unzip`",
     b"version https://git-lfs": "a pointer of git LFS: fetch what it stands for with `git lfs pull`",
     codecs.BOM_UTF32_LE: "UTF-32: make it UTF-8 with `iconv -f UTF-32 -t UTF-8`",  # which begins as UTF-16 does

@@ -367,10 +367,9 @@ async def _refuse(reading: Any, passing: Any, writing: Any) -> None:
     async with passing:
         async for one in reading:
             if isinstance(one, Exception):
-                is_json = "Invalid JSON" not in str(one)
-                code = types.INVALID_REQUEST if is_json else types.PARSE_ERROR
-                said = "this line is no JSON-RPC message" if is_json else "this line is no JSON"
-                error = types.ErrorData(code=code, message=f"{said}: see https://www.jsonrpc.org/specification")
+                codes = {True: types.PARSE_ERROR, False: types.INVALID_REQUEST}
+                said = "this line is no JSON-RPC message: see https://www.jsonrpc.org/specification"
+                error = types.ErrorData(code=codes["Invalid JSON" in str(one)], message=said)
                 await writing.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=error)))
             else:
                 await passing.send(one)
