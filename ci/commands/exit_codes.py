@@ -68,8 +68,7 @@ def of_error(error: BaseException) -> tuple[int, str]:
     if isinstance(error, KernelgateError):
         return error.exit_code, f"kernelgate: {error}"
     shadowed = kernelgate.stand_in(error)
-    extra = EXTRAS.get((error.name or "").partition(".")[0]) if isinstance(error, ModuleNotFoundError) else None
-    if extra and not shadowed:
+    if isinstance(error, ModuleNotFoundError) and not shadowed and (extra := EXTRAS.get(str(error.name).split(".")[0])):
         needed = f"{error.name} is needed, which is not installed: pip install 'kernelgate[{extra}]'"
         return KernelgateError.exit_code, f"kernelgate: {needed}"
     lacked = errno.ENOMEM if isinstance(error, MemoryError) else getattr(error, "errno", None)
