@@ -27,9 +27,8 @@ CONNECT_S, STATEMENT_S = 10, 600
 
 # ---- its tables: whoever changes them raises REVISION ----------------------------------------------------------------
 
-DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR", "SQLITE_SCHEMA", "SQLITE_FORMAT", "SQLITE_MISMATCH") + (
-    "SQLITE_CONSTRAINT",  # what this version writes fits its own tables
-)
+KINDS = "CORRUPT NOTADB ERROR SCHEMA FORMAT MISMATCH CONSTRAINT"  # what this version writes fits its own tables
+DAMAGE = tuple(f"SQLITE_{kind}" for kind in KINDS.split())
 MISREAD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, exc.SQLAlchemyError)
 """Errors of whoever reads a value of another kind than this version writes, such as a blob: SQLite takes any."""
 UNWRITABLE = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")

@@ -179,7 +179,10 @@ def test_a_broken_baseline_is_named(tmp_path: Path, ends_with: EndsWith, kind: s
     for verb in ("compare", "report"):
         printed = ends_with(3, verb, RECORD, "--baseline", path)
         assert printed.out == ""
-        assert printed.err.startswith(f"kernelgate: {path} is not a kernelgate.run/2 record: ")
+        why = (
+            ": cannot be read: it is a pointer of git LFS: " if "LFS" in kind else " is not a kernelgate.run/2 record: "
+        )
+        assert printed.err.startswith(f"kernelgate: {path}{why}")
         assert printed.err.count("\n") == 1
 
 
