@@ -237,9 +237,9 @@ def _joined(looks: Looks, told: Sequence[Change]) -> list[Change]:
         if made and "drift" in kinds and small and sizes[0] * sizes[1] > 0 and nights <= DRIFT_NIGHTS / 2:
             logs = [[math.log1p(pct / 100) for pct in (*one.interval_pct, one.change_pct)] for one in (before, change)]
             error = math.hypot(*((high - low) / (2 * NORMAL_95) for low, high, _ in logs))
-            found = (bisect_left(places, place) for place in (before.previous_place, change.place))
-            ends = (looks.nights[min(at, len(places) - 1)] for at in found)
-            made[-1] = _change("drift", *ends, (sum(size for *_, size in logs), error))
+            ends = (bisect_left(places, place) for place in (before.previous_place, change.place))
+            first, last = (looks.nights[min(at, len(places) - 1)] for at in ends)
+            made[-1] = _change("drift", first, last, (sum(size for *_, size in logs), error))
         else:
             made.append(change)
     return made
