@@ -112,12 +112,6 @@ def latent() -> str:
     return f"no result differed by a bit in {min(one['calls'] for one in kept) // 10_000 * 10_000:,} or more calls"
 
 
-def searched() -> str:
-    rows = (DATA / "bisect" / "README.md").read_text(encoding="utf-8").splitlines()
-    seconds = [int(row.rstrip("| ").rsplit(" ", 1)[1]) for row in rows if row.startswith("| `")]
-    return f"named the right commit in {min(seconds)} to {max(seconds)} s"
-
-
 def fleet(pattern: str, said: str) -> str:
     """With the least and the largest of a column of the fleet's table."""
     found = sorted(map(float, re.findall(pattern, page("runner"))))
@@ -159,7 +153,6 @@ def worst() -> str:
         ("proof", lambda: fleet(r" (\d+) s \| \d+% \|", "[{:.0f} to {:.0f} s]")),
         ("proof", lambda: fleet(r"% \| ([\d.]+) \|", "{:.2f} to {:.2f} USD a pull request")),
         ("fuzzing", latent),
-        ("bisect", searched),
         ("proof", found),
         ("statistics", worst),
         ("bisect", lambda: f"{enough(20, 20)} runs for a case that failed in 20 of 20, and {enough(20, 5)} for"),

@@ -36,7 +36,7 @@ def test_the_log_gives_no_commands(text: str, capsys: pytest.CaptureFixture[str]
     assert not any("##[" in line or "s3cret" in line or "%0A" in line for line in lines)
 
 
-@pytest.mark.parametrize("content", [None, "{", "\ufeff{}"])
+@pytest.mark.parametrize("content", [None, "{", "[]"])
 def test_an_event_that_is_none_is_named(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "event.json"
     if content is not None:

@@ -166,7 +166,7 @@ def test_an_unknown_preset_is_a_usage_error_that_names_the_others() -> None:
 
 
 def test_a_policy_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\x00")
     for name, said in (("missing.toml", "No such file"), ("", "Is a directory"), ("binary.toml", "can't decode")):
         with pytest.raises(KernelgateError, match=f"{name}: the policy cannot be read: .*{said}"):
             policy.load(tmp_path / name)
