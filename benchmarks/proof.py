@@ -55,14 +55,14 @@ def text() -> str:
 
 
 def _rows(commit: str, claim: str, made: RunRecord) -> list[list[str]]:
+    seconds = f"{sum(cost.gpu_seconds for cost in made.costs):.0f} s" if made.costs else ""
     if correctness.fuzz_failures(made):
         said = plain_line(headline(made))
-        return [[commit, "", claim, f"blocks: {said[0].lower()}{said[1:]}", "", "", ""]]
+        return [[commit, "", claim, f"blocks: {said[0].lower()}{said[1:]}", "", "", seconds]]
     verdict = judge(made, Policy())
-    seconds = sum(cost.gpu_seconds for cost in made.costs) if made.costs else 0.0
     labels = {case.key: case.label or "" for case in made.cases}
     rows = [["", labels[one.key], "", _ours(one), *_others(made, one), ""] for one in verdict.cases]
-    rows[0][0], rows[0][2], rows[0][-1] = commit, claim, f"{seconds:.0f} s"
+    rows[0][0], rows[0][2], rows[0][-1] = commit, claim, seconds
     return rows
 
 

@@ -8,6 +8,7 @@ held against the oracle. A package's `call` is tried without any: what it names 
 from __future__ import annotations
 
 import ast
+import math
 import os
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -134,6 +135,9 @@ def check(library: Library | None, card: CardFacts) -> tuple[tuple[CardError, ..
             told = CardTried(not_run=str(error))
     if one := told.mistake:
         return (_mistake(card, one.member, one.text, one.line),), ""
+    if not _uses_ops(ast.parse(card.file.read_bytes())):
+        text = "call() does not use ops, which has one side's kernels: base and head would run the same"
+        return (_mistake(card, "call", text),), ""
     if must_run:
         return (), f"{'operators fit call(); ' if kind == 'extension' else ''}call() and oracle() agree on the CPU"
     more = ""
@@ -143,6 +147,16 @@ def check(library: Library | None, card: CardFacts) -> tuple[tuple[CardError, ..
         said = f"; with tensors of the CPU it says: {told.not_run}" if told.not_run else ""
         more = f"; the kernel was not run: it has no CPU path{said}"
     return (), f"inputs(), outputs(), oracle() and compare() fit each other{more}"
+
+
+def _uses_ops(tree: ast.Module) -> bool:
+    """Whether the card's call reads its ops, or torch.ops, which has them, too, where sides take turns."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "call")
+    if (call := next(calls, None)) is None or len(call.args.args) < 2:
+        return True
+    ops, inside = call.args.args[1].arg, list(ast.walk(call))
+    read = any(isinstance(one, ast.Name) and one.id == ops for one in inside)
+    return read or any(isinstance(one, ast.Attribute) and one.attr == "ops" for one in inside)
 
 
 def _too_large(card: CardFacts) -> Iterator[CardError]:
@@ -227,6 +241,11 @@ def _tried(trial: CardTrial, kernel: Kernel, case: CaseAxes, recorder: _Recorder
         rounded = {name: right[name].to(dtype) for name, (_, dtype) in shapes.items()}
         if not compare.outputs(kernel, case, rounded, right, lambda: given).passed:
             raise KernelgateError("the oracle's own result is called wrong: what passes then?")
+        finite = all(bool(one.isfinite().all()) for one in right.values())
+        spoilt = {name: one.fill_(math.nan) if one.is_floating_point() else one for name, one in rounded.items()}
+        real = all(one.is_floating_point() and one.numel() for one in spoilt.values())
+        if finite and real and compare.outputs(kernel, case, spoilt, right, lambda: given).passed:
+            raise KernelgateError("outputs that are all NaN are called right: what fails then?")
     with trying(path, "reference"):
         try:
             kernel.reference(case, **asked_for(kernel.reference, given))

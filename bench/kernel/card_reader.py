@@ -95,8 +95,11 @@ class _Reader:
             self._must(name not in LISTS, "suites", f"{name!r} is the name of {LISTS.get(name)}")
             self.suites[name] = self._case_list("suites", cases)
         self.every = [case for cases in self.suites.values() for case in cases]
+        self._doubt_dead_members()
         text = "there are no cases: name at least one, such as dict(M=4096, dtype='fp16')"
-        self._must(bool(self.every), "cases", text)
+        self._must(bool(self.every) or bool(self.doubts), "cases", text)
+        if not self.every:  # as where they are called cpu_case
+            raise CardError(**next(iter(self.doubts)).model_dump())
         self.order = case_axes.order(self.every)
         fuzzed = self._mapping("fuzz", self.kernel.fuzz).items()
         choices = ((axis, values) for axis, values in fuzzed if isinstance(values, tuple) and values)
@@ -119,7 +122,6 @@ class _Reader:
             twice = _twice([case.id for case in cases])
             self._must(twice is None, LISTS.get(name, "suites"), f"two cases have the id {twice}")
         limits = self._limits()
-        self._doubt_dead_members()
         return CardFacts(
             name=self.path.stem,
             label=type(kernel).__name__,
@@ -255,6 +257,10 @@ class _Reader:
         for axis in given:
             text = f"{axis!r} is an axis of no case; there are {', '.join(sorted(listed))}"
             self._must(axis in listed, "limits", text)
+            listed_values = given[axis] if isinstance(given[axis], range | tuple | list) else ()
+            for case in self.every if listed_values else ():
+                text = f"a case has {axis}={case.get(axis)}, outside of the limits, which are all that the kernel takes"
+                self._must(axis not in case or case[axis] in listed_values, "limits", text)
         return self._drawn(given)
 
     def _drawn(self, axes: Mapping[str, Any]) -> dict[str, Any]:

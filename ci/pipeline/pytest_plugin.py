@@ -1,13 +1,32 @@
-"""The fixture `kernelgate_compare` of pytest: is a kernel of the project slower, or wrong, against another commit?"""
+"""The mark `kernelgate` of pytest, and the fixture `kernelgate_compare`: is a kernel of the project slower, or wrong,
+against another commit?"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 Compare = Callable[..., None]
+MARK, FIXTURE = "kernelgate", "kernelgate_compare"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{MARK}(base, cards=None): compares the working tree's kernels with a commit's")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if isinstance(item, pytest.Function) and item.get_closest_marker(MARK):
+        item.fixturenames.append(FIXTURE)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    if isinstance(item, pytest.Function) and (mark := item.get_closest_marker(MARK)):
+        compare: Any = item.funcargs[FIXTURE]
+        compare(*mark.args, **mark.kwargs)
 
 
 @pytest.fixture

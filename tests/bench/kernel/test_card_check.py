@@ -115,6 +115,21 @@ BROKEN = {
     ),
     "a call that lacks something": (("out, x, bias):", "out, x, bias, scale):"), "call",
                                     "call() takes scale, which neither inputs() nor outputs() gives"),
+    "a call past its kernels": (
+        ("ops.add(x, bias, out)", "out.copy_(x + bias)"), "call", "call() does not use ops",
+    ),
+    "a comparison that always agrees": (
+        (ORACLE, f"def compare(self, case, name, out, expected):\n    return True\n{ORACLE}"),
+        "compare", "outputs that are all NaN are called right",
+    ),
+    "a state that is an input": (
+        (ORACLE, f"def state(self, case, x, bias):\n    return dict(bias=bias * 2)\n{ORACLE}"),
+        "inputs", "state() gives bias, which is an input already",
+    ),
+    "a case outside of the limits": (
+        (ANY[0], "fuzz = dict(M=range(100, 300), N=8)\nlimits = dict(M=range(100, 400))"),
+        "limits", "a case has M=4",
+    ),
     "a call that launches nothing": (("ops.add(x, bias, out)", "pass"), "call", "call() launches nothing"),
     "a call that gives nothing": (("out, x, bias):\n    ops.add(x, bias, out)", "x, bias):\n    pass"), "call",
                                   "call() gave NoneType; it must give a tensor for each output: out"),
@@ -139,6 +154,8 @@ def test_a_transposed_shape_is_seen_where_all_timed_cases_are_square(trial: Trie
     every = ON_CPU[ON_CPU.index("cases = ") : ON_CPU.index("def inputs")]
     square = "cpu_cases = [dict(M=4, N=4)]\nfuzz = dict(M=range(1, 300), N=range(1, 300))\n"
     assert TriedCard(trial.folder / "right").check((every, square)) == ()
+    [mistake] = trial.check((every, "cpu_case = [dict(M=4, N=4)]\n"))
+    assert (mistake.member, "did you mean cpu_cases?" in mistake.text) == ("cpu_case", True), "and not: no cases"
     [mistake] = trial.check((every, square), ("Output(*x.shape)", "Output(*reversed(x.shape))"))
     assert mistake.text.startswith("oracle() gives [3, 4] for out; outputs() says [4, 3]")
     written = "def outputs(self, case, x, bias):\n    return Output(*x.shape)\n"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -189,6 +191,20 @@ def test_a_wrong_kernel_fails_the_test_and_the_same_one_passes_it(compare: Compa
     miniature.write(tmp_path / "clone", {"csrc/scale.cpp": wrong})
     with pytest.raises(pytest.fail.Exception, match="wrong result in"):
         compare("HEAD")
+
+
+def test_a_marked_test_is_compared_and_its_neighbour_is_not(tmp_path: Path) -> None:
+    marked = '@pytest.mark.kernelgate("no-such")\ndef test_speed(tmp_path):\n    assert tmp_path.is_dir()\n'
+    tests = f"import pytest\n{marked}def test_other():\n    pass\n"
+    repo = miniature.repository(tmp_path / "clone", {"test_speed.py": tests})
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers", "-q", "test_speed.py"],
+        cwd=repo,
+        capture_output=True,
+        text=True,
+    )
+    assert "1 failed, 1 passed" in ran.stdout
+    assert "no-such" in ran.stdout
 
 
 @pytest.mark.usefixtures("no_torch")
