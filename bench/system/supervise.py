@@ -166,11 +166,14 @@ def side_by_side(calls: Sequence[Callable[[], T]], most: int) -> list[T]:
         return [call() for call in calls]
     before, at_once = orphans.children(), max(1, min(most, len(calls)))
     with _jobs_shared(at_once), ThreadPoolExecutor(at_once) as pool:
-        made: list[Future[T]] = [pool.submit(copy_context().run, call) for call in calls]
+        made: list[Future[T]] = []
         try:
-            done, _ = wait(made, return_when=FIRST_EXCEPTION)
-            for future in done:
-                future.result()
+            made += (pool.submit(copy_context().run, call) for call in calls)
+            left = {*made}
+            while left:  # a signal that another thread takes does not wake this one, which handles it
+                done, left = wait(left, POLL_S, FIRST_EXCEPTION)
+                for future in done:
+                    future.result()
             return [future.result() for future in made]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -142,6 +144,29 @@ def test_an_error_ends_the_wait_for_calls_that_have_not_begun() -> None:
     with pytest.raises(ValueError, match="the base is not there"):
         supervise.side_by_side([fails, lambda: time.sleep(0.3), lambda: begun.append("third")], 1)
     assert begun == []
+
+
+def test_a_signal_that_another_thread_takes_ends_the_calls_at_once() -> None:
+    """As Linux may choose: a command went on compiling for two minutes after SIGTERM."""
+    happened: list[str] = []
+
+    def stop(*_: object) -> None:
+        happened.append("stopped")
+        raise InterruptedError
+
+    def takes_it() -> None:
+        time.sleep(0.3)  # until the others wait
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+        time.sleep(2)
+        happened.append("went on")
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    try:
+        with pytest.raises(InterruptedError):
+            supervise.side_by_side([takes_it, lambda: time.sleep(2)], 2)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert happened == ["stopped", "went on"]
 
 
 def test_calls_side_by_side_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
