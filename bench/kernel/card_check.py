@@ -212,6 +212,9 @@ def _tried(trial: CardTrial, kernel: Kernel, case: CaseAxes, recorder: _Recorder
     path, distribution = trial.card, str(case.get(DISTRIBUTION, "normal"))
     with trying(path, "nonfinite" if distribution == NONFINITE else "inputs"):
         given = operands.inputs(kernel, case, Draw(case, "cpu", 0, distribution))
+        own = kernel.inputs(case, Draw(case, "cpu", 0, distribution))
+        if twice := sorted(own.keys() & kernel.state(case, **asked_for(kernel.state, own)).keys()):
+            raise KernelgateError(f"state() gives {twice[0]}, which is an input already: it adds to them")
     with trying(path, "outputs"):
         shapes = operands.output_shapes(kernel, case, given)
     if recorder:
