@@ -367,9 +367,9 @@ async def _refuse(reading: Any, passing: Any, writing: Any) -> None:
     async with passing:
         async for one in reading:
             if isinstance(one, Exception):
-                codes = {True: types.PARSE_ERROR, False: types.INVALID_REQUEST}
+                code = types.PARSE_ERROR if "Invalid JSON" in str(one) else types.INVALID_REQUEST
                 said = "this line is no JSON-RPC message: see https://www.jsonrpc.org/specification"
-                error = types.ErrorData(code=codes["Invalid JSON" in str(one)], message=said)
+                error = types.ErrorData(code=code, message=said)
                 await writing.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=error)))
             else:
                 await passing.send(one)
