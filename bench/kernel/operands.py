@@ -197,9 +197,14 @@ def changed_by_name(given: Inputs, change: Callable[[str, torch.Tensor], torch.T
 
 def fill(target: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """Writes values of the same shape and strides, also where a tensor was expanded, so that elements share memory."""
-    own = [0 if step == 0 else slice(None) for step in target.stride()]
-    target[tuple(own)].copy_(values[tuple(own)])
+    unshared(target).copy_(unshared(values, like=target.stride()))
     return target
+
+
+def unshared(tensor: torch.Tensor, like: Sequence[int] | None = None) -> torch.Tensor:
+    """The elements of a tensor that share no memory with each other, where some were expanded. `like`: the strides of
+    the tensor that says which."""
+    return tensor[tuple(0 if step == 0 else slice(None) for step in like or tensor.stride())]
 
 
 def exact(given: Inputs) -> Inputs:

@@ -364,6 +364,9 @@ class Pool:
         self.inputs = tuple(self._input(name, value, copies) for name, value in self.first.items())
         self.golden: dict[str, torch.Tensor] = {}
         """Of an input that is overwritten, what its windows hold."""
+        self._targets: dict[tuple[str, int], torch.Tensor] = {}
+        self._values: dict[tuple[str, int], torch.Tensor] = {}
+        """Views for `restore`, made once: of the slots, and of the windows."""
         self.fixed = False
         """Whether the sets differ in numbers, which are no memory that could change hands."""
         self._filled = False
@@ -453,7 +456,9 @@ class Pool:
         """All entries of an input that is divided or overwritten, a row each."""
         size, first = self.size, self.first[name]
         if name in self.kernel.in_place:
-            return self.golden.setdefault(name, first.new_empty((size.entries, first.numel() // size.length)))
+            if name not in self.golden:
+                self.golden[name] = first.new_empty((size.entries, first.numel() // size.length))
+            return self.golden[name]
         [place] = (item for one in self.inputs if one.name == name for item in one.items if isinstance(item, Place))
         first_byte = place.offset + self._at(name) * place.step
         flat = self.arena.part(first_byte, place.bytes // size.length * size.entries)
@@ -492,11 +497,22 @@ class Pool:
         first, places = self._at(given.name), [item for item in given.items if isinstance(item, Place)]
         return [self.arena.rows(item)[first:][: self.size.entries] for item in places] if self.whole else []
 
-    def restore(self, window: int, slot: int) -> None:
-        start = self.size.start(window)
-        for name in self.kernel.in_place:
-            target = self.written.view(self.outputs[name], slot)
-            operands.fill(target, self.entries(name)[start : start + self.size.length].view(target.shape))
+    def restore(self, calls: Sequence[tuple[int, int]]) -> None:
+        """What calls overwrite, of each call given as window and slot. The copies of all calls share a launch, since
+        the host takes longer for one of its own than a small kernel runs."""
+        for name in self.kernel.in_place if calls else ():
+            copies = [self._overwritten(name, window, slot) for window, slot in calls]
+            torch._foreach_copy_([target for target, _ in copies], [values for _, values in copies])
+
+    def _overwritten(self, name: str, window: int, slot: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """What a call overwrites, and what it is to hold."""
+        start, place = self.size.start(window), self.outputs[name]
+        if (name, slot) not in self._targets:
+            self._targets[name, slot] = operands.unshared(self.written.view(place, slot))
+        if (name, window) not in self._values:
+            values = self.entries(name)[start : start + self.size.length].view(place.shape)
+            self._values[name, window] = operands.unshared(values, like=place.stride)
+        return self._targets[name, slot], self._values[name, window]
 
     def set_of(self, number: int) -> Inputs:
         return {

@@ -142,9 +142,7 @@ class CaseVerifier:
             # Alone, each window has an output, so that every call can be prepared before the clock runs.
             slots = windows if self._alone else [at % self.slots for at in range(count)]
             self.planned = list(zip(windows, slots, strict=True))
-            if self.pool.kernel.in_place:
-                for window, slot in self.planned:
-                    self.pool.restore(window, slot)
+            self.pool.restore(self.planned)
             if self._flushed is not None:  # what was just drawn would be read from the cache
                 self._flushed.zero_()
             synchronize(self.device)
