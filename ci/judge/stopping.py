@@ -64,10 +64,13 @@ def settled(case: Evidence, claim: Inference | None, policy: Policy) -> bool:
     # Enough to stop on, not to claim.
     low, high = claim.interval(2 * MISS)
     blocks, improves = math.log1p(gates.regression_pct / 100), math.log1p(-gates.improvement_pct / 100)
-    if any(low <= gate <= high for gate in (blocks, improves)):
+    resolution = math.log1p(RESOLUTION_PCT / 100)
+    if low <= blocks <= high:
+        return False
+    # A gain that is known this well is worth no further process, which would only choose its name.
+    if low <= improves <= high and high - low > 2 * resolution:
         return False
     if low > blocks and case.processes < policy.processes.to_block:
         return False
-    resolution = math.log1p(RESOLUTION_PCT / 100)
     same = -resolution < low and high < resolution and claim.within(math.log1p(gates.margin_pct / 100))
     return claim.certain or same

@@ -48,6 +48,19 @@ def test_cases_of_one_record_may_have_any_numbers_of_processes() -> None:
     assert counted == {"untimed": 0, "once": 1, "open": 3, "at the limit": 7, "decided": 3, "of a wrong base": 3}
 
 
+@pytest.mark.parametrize(
+    ("change", "spread", "again"),
+    [
+        pytest.param(-POLICY.gates.improvement_pct, 0.001, False, id="a gain at its gate"),
+        pytest.param(-POLICY.gates.improvement_pct, 0.02, True, id="a gain at its gate, not well known"),
+        pytest.param(POLICY.gates.regression_pct, 0.001, True, id="a loss at its gate"),
+    ],
+)
+def test_no_process_is_spent_on_what_to_call_a_gain(change: float, spread: float, again: bool) -> None:
+    record = run_record([case(*noise(np.random.default_rng(4), change / 100, processes=4, spread=spread))])
+    assert bool(undecided(record, POLICY)) == again
+
+
 def evidence(name: str, changes: Array) -> Evidence:
     group = Group(changes, np.zeros(len(changes)), PRIOR, 1000.0, KNOWN)
     return Evidence(CaseKey("", name), (), (), (), True, (group,), 0.0, ())
