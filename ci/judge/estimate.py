@@ -226,7 +226,8 @@ def of_record(record: RunRecord, policy: Policy, history: History = NO_HISTORY, 
             if case.key in seen:
                 alone = witness.apart(seen[case.key], case.base, case.head, tolerated)
                 alpha = policy.certainty.alpha / family
-                odd = witness.contradiction(pooled, case.paired, alone, alpha, tolerated, policy.gates)
+                odd, wider = witness.contradiction(pooled, case.paired, alone, alpha, tolerated, policy.gates)
+                case = replace(case, bias=case.bias + wider)
                 odd = odd or witness.unconfirmed(pooled, alone, policy.gates)
             elif lacks and case.key.card not in same:
                 odd = witness.unconfirmed(pooled, None, policy.gates)

@@ -30,6 +30,7 @@ from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, claims, within_gates
 from kernelgate.ci.judge.prior import NO_HISTORY, History, Past, no_past
 from kernelgate.ci.judge.stats import INTERVAL_LEVEL
+from kernelgate.ci.judge.witness import CONTRADICTS
 from kernelgate.ci.policy.policy import Policy
 
 CLIFFS_DELTA: Final = 0.3
@@ -223,7 +224,10 @@ def _status(
     if claim.shown and change > gates.regression_pct and delta >= CLIFFS_DELTA:
         return Status.REGRESSED if case.processes >= policy.processes.to_block else Status.LIKELY_SLOWER
     apart = medians.head[1] < medians.base[0]
-    if claim.shown and change <= -gates.improvement_pct and -delta >= CLIFFS_DELTA and apart:
+    # Where the witness saw another gain, the least that it may be counts.
+    contradicted = any(finding.code == CONTRADICTS for finding in case.findings)
+    gain = as_percent(claim.interval()[1]) if contradicted else change
+    if claim.shown and gain <= -gates.improvement_pct and -delta >= CLIFFS_DELTA and apart:
         return Status.IMPROVED
     status = within_gates(claim, gates)
     return claim.likely(gates.regression_pct, gates.improvement_pct) if status is Status.UNDECIDED else status

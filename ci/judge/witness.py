@@ -90,20 +90,30 @@ def apart(turns: Sequence[Array], base: Sequence[Array], head: Sequence[Array], 
 
 def contradiction(
     compared: Pooled, paired: bool, alone: Pooled, alpha: float, tolerated: float, gates: Gates
-) -> Finding | None:
-    """What keeps a case open whose witness differs from its comparison by more than the tolerance and than noise. Where
-    both are surely slower by more than blocks, that they differ is only said: the time of a short kernel depends on
-    what runs before it. `alpha`: this case's share of the chance of a false alarm in the record."""
+) -> tuple[Finding | None, float]:
+    """What is said of a case whose witness differs from its comparison by more than the tolerance and than noise, and
+    by how much its interval is wider, as a log ratio.
+
+    The time of a short kernel depends on what runs before it. So the case is open unless both are surely slower by more
+    than blocks, or surely faster, the witness by half at least: then the gain lies between both.
+
+    `alpha`: this case's share of the chance of a false alarm in the record.
+    """
     gap = stats.difference(alone, compared, compared.bias + math.log1p(ALTERNATING_BIAS_PCT / 100))
     if abs(gap.change) <= max(tolerated, gap.half_width(alpha)):
-        return None
+        return None, 0.0
     where = "in one process" if paired else "where they take turns"
     together = f"{where} head is {_size(compared.change, ' than base', ' as base')}"
     apart = f"timed alone, each in a process of its own, it is {_size(alone.change)}"
     blocks = math.log1p(gates.regression_pct / 100)
     if min(one.change - one.half_width(alpha) for one in (compared, alone)) > blocks:
-        return Finding(CONTRADICTS, f"{together}; {apart}: slower either way", False)
-    return Finding(CONTRADICTS, f"{together}; {apart}: something in the process changes what is measured", True)
+        return Finding(CONTRADICTS, f"{together}; {apart}: slower either way", False), 0.0
+    if (
+        compared.change + compared.half_width(alpha) < 0
+        and alone.change + alone.half_width(alpha) < compared.change / 2
+    ):
+        return Finding(CONTRADICTS, f"{together}; {apart}: faster either way", False), abs(gap.change)
+    return Finding(CONTRADICTS, f"{together}; {apart}: something in the process changes what is measured", True), 0.0
 
 
 def unconfirmed(compared: Pooled, alone: Pooled | None, gates: Gates) -> Finding | None:
