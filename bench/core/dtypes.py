@@ -44,9 +44,6 @@ DTYPES: Mapping[str, DtypeFacts] = {
 
 _NAMES = {spelling: name for name, facts in DTYPES.items() for spelling in (name, facts.torch_name, *facts.aliases)}
 
-PROSE = tuple(spelling for spelling in _NAMES if spelling not in ("float", "long", "bool", "s8", "s32", "s64", "u8"))
-"""The spellings that mean a dtype in a sentence, too."""
-
 
 def canonical(spelling: str) -> str | None:
     """ "torch.Float16" -> "fp16"; None for what is no dtype here."""

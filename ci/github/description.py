@@ -1,7 +1,6 @@
 """Reads a pull request's description: is it complete, and what does it claim? `kernelgate template` says it.
 
-Descriptions are informal prose. Headings are found whatever their level, case, order, emphasis or
-links; only what is really missing is named, with how to add it. Claims are read from their own section, one a line.
+Headings are found whatever their level, case, order, emphasis or links.
 """
 
 from __future__ import annotations
@@ -95,8 +94,6 @@ def describe(
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r"^ {0,3}#{1,6}(?=[\s*_\[A-Za-z])(.*)$")
-_BOLD_LINE = re.compile(r"^\s*(?:[-*+]\s+|\d+[.)]\s+)?(?:\*\*|__)(.+?)(?:\*\*|__)\s*:?\s*(.*)$")
-_UNDERLINE = re.compile(r"^ {0,3}(?:=+|-{2,})\s*$")
 
 
 def split(body: str) -> dict[Part, str]:
@@ -104,39 +101,18 @@ def split(body: str) -> dict[Part, str]:
     text = _COMMENT.sub("", without(body).replace("\r\n", "\n").replace("\r", "\n"))
     found: dict[Part, list[str]] = {}
     current: list[str] = []
-    for line, heading, rest in _lines(text):
-        part = _part(heading) if heading else None
-        if part is not None:
-            current = found.setdefault(part, [])
-            current += [rest] if rest else []
-        elif heading and line.lstrip().startswith("#"):
-            # Another heading ends the section; bold words inside it do not.
-            current = []
-        else:
-            current.append(line)
-    return {part: "\n".join(lines).strip() for part, lines in found.items()}
-
-
-def _lines(text: str) -> Iterator[tuple[str, str, str]]:
-    """Every line, with the heading that it is and what follows on the same line; nothing in a fence is a heading."""
     fence = ""
-    lines = text.split("\n")
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+    for line in text.split("\n"):
         marks = _FENCE.match(line)
         if marks and (not fence or (marks[1].startswith(fence) and not line.strip(" `~"))):
             fence = "" if fence else marks[1]
-            yield line, "", ""
-        elif fence:
-            yield line, "", ""
-        elif found := _HEADING.match(line):
-            # Stripped here: a pattern that does it takes hours over a line of spaces.
-            yield line, found[1].strip().rstrip("#").rstrip(), ""
-        elif bold := _BOLD_LINE.match(line):
-            yield line, bold[1], bold[2]
-        elif line.strip() and _UNDERLINE.match(following):
-            yield f"# {line}", line, ""
-        elif not _UNDERLINE.match(line):
-            yield line, "", ""
+        heading = None if fence else _HEADING.match(line)
+        if heading is None:
+            current.append(line)
+        else:
+            part = _part(heading[1])
+            current = found.setdefault(part, []) if part else []
+    return {part: "\n".join(lines).strip() for part, lines in found.items()}
 
 
 def _part(heading: str) -> Part | None:
@@ -168,7 +144,7 @@ def as_text(described: Description) -> str:
         where = f"under the heading “{part.heading}”, {part.how}."
         lines.append(f"{must}: “{part.heading.lstrip('# ')}” {missing.why}: {where}")
     for claim in described.claims:
-        where = claim.case or " ".join(f"{key}={value}" for key, value in claim.params) or "every case that fits"
+        where = " ".join(claim.about) or "every case"
         change = f"time {claim.change_pct:+.3g}%" if claim.change_pct else "no change"
         lines.append(f"claim read: {claim.text} ({where}: {change})")
     for line in described.unread:

@@ -26,9 +26,7 @@ def missing(body: str | None, files: list[str] | None = None) -> list[str]:
 VARIATIONS = {
     "CRLF": lambda text: text.replace("\n", "\r\n"),
     "no space behind the sign": lambda text: text.replace("## ", "##"),
-    "bold, with the answer behind": lambda text: text.replace("## Testing done\n", "**Testing done:** "),
     "links": lambda text: text.replace("## Profiler evidence", "## [Profiler](https://x.test/a_b) evidence"),
-    "underlined": lambda text: text.replace("## Claimed effect", "Claimed effect\n--------------"),
     "another order": lambda text: "\n".join(reversed(["## " + part for part in text.split("## ") if part])),
     "comments": lambda text: text.replace("Registers", "<!-- why? -->Registers<!-- so\nthere -->"),
     "quoted in a fence": lambda text: text + "\n```\n## Intent and hypothesis\n\n```\n",

@@ -525,7 +525,7 @@ def test_text_of_a_stranger_is_inert_wherever_it_comes_from(desk: Desk, tmp_path
     content["notes"] = [{"text": EVIL}, {"text": "\n### forged\n" + EVIL}]
     content["environments"][0]["host"] = EVIL
     content["environments"][0]["device"]["name"] = EVIL
-    members, claim = {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}, f"- S=512 10% faster {EVIL}"
+    members, claim = {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}, f"- {EVIL}: 10% faster"
     folder = measured(desk, tmp_path, members, claim, head_ref=EVIL.replace(" ", "-"), title=EVIL)
     post(desk.bot, folder, POLICY)
     body = the_comment(desk)
