@@ -21,7 +21,7 @@ from kernelgate.bench.record import CaseKey, Model
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line
-from kernelgate.ci.github.client import ROUNDS, Bot, patiently, unless_gone, until_done
+from kernelgate.ci.github.client import Bot, patiently, unless_gone, until_done
 from kernelgate.ci.github.upsert import Posted, Stamp, same_text
 from kernelgate.ci.judge.gate import Conclusion
 from kernelgate.ci.report import remarks
@@ -30,7 +30,8 @@ Order = tuple[int, int]
 """A run's id and attempt."""
 CHECK_NAME = "kernelgate verdict"
 _REPLACED = {"title": "Replaced", "summary": "A newer run of the same commit took the place of this one."}
-ANNOTATIONS_A_REQUEST = 50
+MAX_ANNOTATIONS = 50
+"""GitHub takes no more in a request."""
 ACCEPTED_NAME = "kernelgate accepted"
 MAX_KEPT = 20
 """Of a commit: the newest. Each costs a call to GitHub in every report."""
@@ -63,6 +64,10 @@ class CheckRun:
     """It asks for action because of a doubt, which takes no failure back and passes for no run that says nothing."""
 
     @property
+    def shown_title(self) -> str:
+        return visible(self.title, 200)
+
+    @property
     def state(self) -> str:
         return "accepted" if self.settled else "held" if self.held else ""
 
@@ -92,13 +97,9 @@ class OwnCheck:
 
 
 def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None) -> Posted:
-    """The commit has one check run of this run with the verdict and every annotation, none of them twice. `told`: the
-    run that ended, where `stamp` is of the one before it, whose records are judged."""
+    """The commit has one check run of this run with the verdict and its annotations. `told`: the run that ended, where
+    `stamp` is of the one before it, whose records are judged."""
     of = told or stamp.order
-    notes = [
-        asdict(note) | {"title": visible(note.title, 200), "message": visible(note.message, 2000)}
-        for note in check.annotations
-    ]
     outcome = "unchanged"
 
     def step() -> Posted | None:
@@ -115,24 +116,25 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
         if stands and (own is None or not own.waits):
             return Posted("left alone: what an earlier run of the same commit found blocks still", left=True)
         if own is None:
-            outcome, ended = "created", _ended(check)
-            ended["output"]["annotations"] = notes[:ANNOTATIONS_A_REQUEST]
-            ended["external_id"] = _external(of, stamp.order, check.state)
-            address = check.details_url or NotSet
-            bot.repository.create_check_run(CHECK_NAME, stamp.head_sha, details_url=address, **ended)
+            outcome = "created"
+            facts = {"external_id": _external(of, stamp.order, check.state), "details_url": check.details_url or NotSet}
+            bot.repository.create_check_run(CHECK_NAME, stamp.head_sha, **_ended(check), **facts)
             return None
         wanted, still = check, ""
         if stands:
             # The latest such verdict once more, in the words that it has.
             held, last = stands.said == "held", stands.run.output
-            words: dict[str, Any] = {"title": last.title or "", "summary": last.summary or ""}
+            words: dict[str, Any] = {"title": last.title or "", "summary": last.summary or "", "annotations": ()}
             wanted = replace(check, conclusion="action_required" if held else "failure", held=held, **words)
             still = ": what an earlier run found blocks still"
-        for _ in range(ROUNDS):
-            if (change := _change(own.run, wanted, [] if stands else notes)) is None:
-                return Posted(outcome + still, left=bool(stands))
-            outcome = outcome if outcome == "created" else "edited"
-            own.run.edit(**change, external_id=_external(own.told, stamp.order, wanted.state))
+        change, has = _ended(wanted), own.run.output
+        if has.annotations_count:  # GitHub adds what is sent to those that are there
+            del change["output"]["annotations"]
+        same = (own.run.status, own.run.conclusion, has.title) == ("completed", wanted.conclusion, wanted.shown_title)
+        if same and same_text(has.summary, wanted.summary) and not change["output"].get("annotations"):
+            return Posted(outcome + still, left=bool(stands))
+        outcome = outcome if outcome == "created" else "edited"
+        own.run.edit(**change, external_id=_external(own.told, stamp.order, wanted.state))
         return None
 
     return until_done("check run", step, bot)
@@ -212,21 +214,13 @@ def _is_cleared(bot: Bot, shown: Sequence[OwnCheck], of: Order) -> bool:
     return False
 
 
-def _change(own: ShownRun, wanted: CheckRun, notes: Sequence[dict[str, str | int]]) -> dict[str, Any] | None:
-    """What is still to be sent for the check run to be as wanted; None where it is. Annotations are added to those that
-    are there: how many GitHub has says where to go on."""
-    sent, change = own.output.annotations_count, _ended(wanted)
-    more, output = list(notes[sent : sent + ANNOTATIONS_A_REQUEST]), change["output"]
-    has = (own.status, own.conclusion, own.output.title)
-    same = has == ("completed", wanted.conclusion, output["title"])
-    if more:
-        output["annotations"] = more
-    return None if same and same_text(own.output.summary, output["summary"]) and not more else change
-
-
 def _ended(check: CheckRun) -> dict[str, Any]:
-    """What GitHub is sent of it, without annotations."""
-    output = {"title": visible(check.title, 200), "summary": check.summary}
+    """What GitHub is sent of it."""
+    notes = [
+        asdict(note) | {"title": visible(note.title, 200), "message": visible(note.message, 2000)}
+        for note in check.annotations[:MAX_ANNOTATIONS]
+    ]
+    output = {"title": check.shown_title, "summary": check.summary, "annotations": notes}
     return {"status": "completed", "conclusion": check.conclusion, "output": output}
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.ci.document import escape, formatting, render
+from kernelgate.ci.document import escape, render
 from kernelgate.ci.document.model import Code, Line, Link, Mark
 from kernelgate.ci.github import description
 from kernelgate.ci.github.assemble import ATTEMPTS, NOTHING_TRUSTED, Posting, Task, Trusted, assemble
@@ -18,7 +18,7 @@ from kernelgate.ci.github.fetch import RunInfo, read_run_info
 from kernelgate.ci.github.plan import FORK_ENVIRONMENT
 from kernelgate.ci.github.upsert import VERDICTS, Posted, Stamp, put_comment, put_labels, put_results
 from kernelgate.ci.judge import correctness
-from kernelgate.ci.judge.case import Outcome, severity
+from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.judge.gate import SHARED_COMMIT, UNTRUSTED, BlockCode, Fault, Label
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import correctness as words
@@ -27,12 +27,11 @@ from kernelgate.ci.report.gpu import GpuReport
 from kernelgate.ci.report.headline import cause, with_consequence
 from kernelgate.ci.report.speed import results
 
-MAX_ANNOTATIONS = 100
 MAX_FINDINGS = 20
 MAX_WARNINGS = 20
 MAX_LINE = 10**7
 
-_HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
+_HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 _SOURCE = re.compile(r"[\w.+ -][\w./+ -]{0,250}", re.ASCII)
 _COMPILER = re.compile(r"(?P<path>[\w./-]+\.(?:cuh?|cpp|h|hpp|py))[:(](?P<line>\d{1,7})")
 PULLS, CHECKS = "pull-requests: write", "checks: write"
@@ -187,7 +186,7 @@ def line_notes(
     """Remarks beside the changed kernel lines. `files`: path and patch of each changed file.
 
     One where something regressed, is wrong or is faster: which lines did it is not known, so it stands at the longest
-    run of changed ones. A compiler's error and what compute-sanitizer found stand at their own lines.
+    hunk. A compiler's error and what compute-sanitizer found stand at their own lines.
     """
     changed = {path: patch for path, patch in files if path.startswith(tuple(kernel_paths))}
     found = [note for one in posting.gpus for note in _of_compiler(one, changed, posting.title)]
@@ -195,39 +194,11 @@ def line_notes(
     for said in remarks.compiler_warnings(posting.gpus)[:MAX_WARNINGS]:
         if said.file in dict(files) and 0 < (line := said.line or 0) < MAX_LINE:
             found.append(Annotation(said.file, line, line, "warning", "compiler warning", escape.visible(said.text)))
-    runs = [(path, *run) for path, patch in changed.items() for run in changed_lines(patch)]
-    if runs and (remark := _remark(posting)) is not None:
-        path, start, end = min(runs, key=lambda run: run[1] - run[2])
-        found.append(Annotation(path, start, end, remark[0], posting.title, remark[1]))
-    return tuple(found[:MAX_ANNOTATIONS])
-
-
-def changed_lines(patch: str) -> list[tuple[int, int]]:
-    """First and last line, in the new file, of each run of added lines; where lines were only removed, the next one."""
-    runs: list[tuple[int, int]] = []
-    line, start, removed = 0, None, False
-    for text in [*patch.split("\n"), "@@ -0 +0 @@"]:
-        if text.startswith("+"):
-            start = line if start is None else start
-            line += 1
-            continue
-        if start is not None:
-            runs.append((start, line - 1))
-            start, removed = None, False
-        if text.startswith("-"):
-            removed = True
-        elif not text.startswith("\\"):
-            hunk = _HUNK.match(text)
-            # At the end of a hunk the line that follows may not exist.
-            at = line - 1 if hunk else line
-            if removed and at > 0:
-                runs.append((at, at))
-            removed = False
-            line = int(hunk[1]) if hunk else line + 1
-    return runs
-
-
-_NEWS = (Outcome.REGRESSED, Outcome.IMPROVED)
+    hunks = [(int(length or 1), path, int(start)) for path in changed for start, length in _HUNK.findall(changed[path])]
+    length, path, start = max(hunks, default=(0, "", 0))
+    if length and (remark := _remark(posting)):
+        found.append(Annotation(path, start, start + length - 1, remark[0], posting.title, remark[1]))
+    return tuple(found)
 
 
 def _remark(posting: Posting) -> tuple[Level, str] | None:
@@ -235,16 +206,11 @@ def _remark(posting: Posting) -> tuple[Level, str] | None:
     if any(one.is_wrong for one in posting.gpus):
         message = "The kernel's output differs from the oracle's. The comment names the first case."
         return ("failure" if BlockCode.WRONG_OUTPUT in blocking else "notice"), message
-    on = [(one, f"{one.label}: " if len(posting.gpus) > 1 else "") for one in posting.gpus]
-    every = [(gpu, case) for one, gpu in on for case in one.cases if case.case.verdict in _NEWS]
-    every.sort(key=lambda found: severity(found[1].case))
-    news = [f"{gpu}{render.plain_line((one.name,))}: {formatting.sentence(one.case.sentence)}" for gpu, one in every]
-    means = [(gpu, mean) for one, gpu in on if one.verdict for mean in one.verdict.means if mean.verdict in _NEWS]
-    news += [f"{gpu}{mean.card}{': ' if mean.card else ''}{mean.sentence}" for gpu, mean in means]
-    if not news:
+    found = [one for gpu in posting.gpus if gpu.verdict for one in (*gpu.verdict.cases, *gpu.verdict.means)]
+    if not any(one.verdict in (Outcome.REGRESSED, Outcome.IMPROVED) for one in found):
         return None
-    more = f" And {len(news) - 5} more." if len(news) > 5 else ""
-    return ("failure" if BlockCode.SLOWER in blocking else "notice"), "; ".join(news[:5]) + "." + more
+    message = "Which lines did it is not known. The comment lists the cases."
+    return ("failure" if BlockCode.SLOWER in blocking else "notice"), message
 
 
 def _of_compiler(one: GpuReport, paths: Collection[str], title: str) -> Iterator[Annotation]:

@@ -8,26 +8,12 @@ from kernelgate.bench.record import Check, CheckFinding, RunRecord
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.check_run import Annotation
-from kernelgate.ci.github.publish import changed_lines, line_notes
+from kernelgate.ci.github.publish import line_notes
 from kernelgate.ci.judge.case import Outcome, RecordVerdict
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, GpuEvidence
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.card_examples import CARD_EXAMPLES
-from tests.ci.github.test_publish import PATCH
 from tests.ci.report_examples import case, faster
-
-
-@pytest.mark.parametrize(
-    ("patch", "lines"),
-    [
-        ("@@ -0,0 +1,3 @@\n+a\n+b\n+c", [(1, 3)]),
-        ("@@ -1,3 +0,0 @@\n-a\n-b\n-c", []),
-        ("@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file", [(1, 1)]),
-        (PATCH, [(11, 12), (42, 42)]),
-    ],
-)
-def test_changed_lines_of_a_patch(patch: str, lines: list[tuple[int, int]]) -> None:
-    assert changed_lines(patch) == lines
 
 
 def notes(

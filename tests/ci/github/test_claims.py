@@ -56,7 +56,7 @@ def test_what_the_measurement_says(claim: str, verdicts: list[CaseVerdict], find
         ("up to 15% faster", None),
     ],
 )
-def test_a_line_ends_with_its_effect_on_the_time_and_is_named_where_it_does_not(line: str, change: float | None) -> None:
+def test_a_line_ends_with_its_effect_on_the_time_or_is_named(line: str, change: float | None) -> None:
     claims, unread = read_claims(f"some prose\n{line}")
     assert [one.change_pct for one in claims] == ([] if change is None else [change])
     assert bool(unread) is (change is None)

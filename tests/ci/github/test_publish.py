@@ -123,8 +123,8 @@ def test_a_regression_is_said_everywhere(desk: Desk, tmp_path: Path) -> None:
     shown = the_check(desk)
     assert (shown["conclusion"], shown["head_sha"], shown["output"]["title"]) == ("failure", HEAD_SHA, title)
     assert [(n["path"], n["start_line"], n["end_line"], n["annotation_level"]) for n in shown["annotations"]] == [
-        ("csrc/k.cuh", 11, 12, "failure")
-    ], "at the longest run of changed lines alone"
+        ("csrc/k.cuh", 10, 16, "failure")
+    ], "at the longest hunk of a kernel's source"
     assert shown["annotations"][0]["title"] == title
     assert desk.github.pulls[1].labels == ["performance: regressed"]
 
