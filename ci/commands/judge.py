@@ -15,7 +15,6 @@ from kernelgate.bench.system import progress
 from kernelgate.ci.commands import options
 from kernelgate.ci.commands.options import MORE_THAN_0, OUTPUT, PATH, Answered, answers, argument, with_rules
 from kernelgate.ci.document import render
-from kernelgate.ci.document.escape import shell
 from kernelgate.ci.explain import analyze as profiles
 from kernelgate.ci.explain import next_step
 from kernelgate.ci.explain.analyze import AnalysesAnswer
@@ -24,7 +23,6 @@ from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.pipeline import prior, trusted_rules
 from kernelgate.ci.policy import policy as policies
 from kernelgate.ci.policy.policy import DecidingNumber, Policy
-from kernelgate.ci.report.baseline import is_of
 from kernelgate.ci.report.build import BuiltReport, compared, reported
 from kernelgate.ci.report.links import NO_LINKS
 from kernelgate.ci.report.page import write as write_page
@@ -47,18 +45,9 @@ def compare(records: tuple[Path, ...], baseline: Path | None, rules: Policy, det
     """
     found = list(judging.compare(records, rules, baseline, prior.past(progress.say)))
     reports = [compared(*one, rules, named=len(records) > 1) for one in found]
-
-    def show() -> None:
-        click.echo("\n".join(render.terminal(one, details) for one, _ in reports), nl=False)
-        read = [(path, one) for path, (_, one) in zip(records, found, strict=True) if one is not None]
-        read.sort(key=lambda one: one[1].summary is None)
-        if baseline is None and len(records) == len(read) == 2 and is_of(read[0][1], read[1][1]):
-            stored, run = (str(path) for path, _ in read)
-            told = shell("kernelgate", "compare", run, "--baseline", stored)
-            progress.say(f"Each file was judged by itself. Head against head: {told}")
-
     code = min((code for _, code in reports), key=judging.SEVERITY.index)
-    return Answered("\n".join(judging.as_json(verdict) for verdict, _ in found), show, code)
+    text = "\n".join(render.terminal(one, details) for one, _ in reports).removesuffix("\n")
+    return Answered("\n".join(judging.as_json(verdict) for verdict, _ in found), text, code)
 
 
 TASKS = click.Choice(["bench", "profile", "fuzz"])

@@ -131,11 +131,10 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
         if has.annotations_count:  # GitHub adds what is sent to those that are there
             del change["output"]["annotations"]
         same = (own.run.status, own.run.conclusion, has.title) == ("completed", wanted.conclusion, wanted.shown_title)
-        if same and same_text(has.summary, wanted.summary) and not change["output"].get("annotations"):
-            return Posted(outcome + still, left=bool(stands))
-        outcome = outcome if outcome == "created" else "edited"
-        own.run.edit(**change, external_id=_external(own.told, stamp.order, wanted.state))
-        return None
+        if not same or not same_text(has.summary, wanted.summary) or change["output"].get("annotations"):
+            outcome = outcome if outcome == "created" else "edited"
+            own.run.edit(**change, external_id=_external(own.told, stamp.order, wanted.state))
+        return Posted(outcome + still, left=bool(stands))
 
     return until_done("check run", step, bot)
 

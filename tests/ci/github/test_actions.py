@@ -91,7 +91,7 @@ def test_a_failure_is_written_for_the_report(tmp_path: Path, error: KernelgateEr
     assert checked_failure(path.read_bytes()) == found, "the first failure stays"
 
 
-def test_every_verb_that_fails_leaves_its_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_fails_leaves_its_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELGATE_FAILURE", str(tmp_path / "f.json"))
     assert kernelgate(["template", str(tmp_path / "nowhere.md")]) == 3
     assert "nowhere.md" in checked_failure((tmp_path / "f.json").read_bytes()).message

@@ -168,15 +168,6 @@ def test_one_job_made_again_by_hand_counts_as_an_attempt(desk: Desk, tmp_path: P
         assert report(desk, tmp_path, run) is again
 
 
-def test_a_report_that_comes_late_starts_nothing_twice(desk: Desk, tmp_path: Path, run: Json) -> None:
-    """The event is of an attempt that ended, and the next one is under way."""
-    ends(desk, run, DOUBTFUL)
-    begins_again(run)
-    desk.github.jobs[run["id"]][-1] |= {"run_attempt": 2}
-    assert not report(desk, tmp_path, run)
-    assert latest(desk)["status"] == "in_progress"
-
-
 @pytest.mark.parametrize(
     ("action", "attempt", "event_", "reports", "again"),
     [

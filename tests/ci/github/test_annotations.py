@@ -29,7 +29,6 @@ def notes(
     ("wrong", "blocked_by", "level"),
     [
         (False, None, "notice"),
-        (False, BlockCode.DESCRIPTION, "notice"),
         (True, None, "notice"),
         (True, BlockCode.WRONG_OUTPUT, "failure"),
     ],
@@ -59,7 +58,7 @@ def test_a_finding_stands_at_its_own_line() -> None:
     assert found_at(RACE) == [Annotation("csrc/k.cu", 12, 12, "failure", "compute-sanitizer", said)]
 
 
-@pytest.mark.parametrize(("known", "blocks"), [(True, True), (False, False), (None, False)])
+@pytest.mark.parametrize(("known", "blocks"), [(True, True), (False, False)])
 def test_what_does_not_block_is_a_warning(known: bool | None, blocks: bool) -> None:
     found = found_at(RACE.model_copy(update={"on_base": known}), blocks=blocks)
     assert [one.annotation_level for one in found] == ["warning"]

@@ -82,24 +82,19 @@ def test_the_plans_own_hash_is_believed_and_not_the_records(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("conclusion", "step", "fault", "said"),
+    ("job", "conclusion", "step", "fault"),
     [
-        ("failure", "build head", Fault.BUILD, "the job j stopped at build head"),
-        ("failure", "Fuzz the head", Fault.OUTPUT, "the job j stopped at Fuzz the head"),
-        ("failure", "doctor", Fault.RUNNER, "the job j stopped at doctor"),
-        ("failure", "bench", Fault.DISPUTED, "the job j stopped at bench"),
-        ("failure", None, Fault.RUNNER, "the job j"),
-        ("timed_out", "fuzz", Fault.DISPUTED, "ran into its time limit"),
+        ("j", "failure", "build head", Fault.BUILD),
+        ("performance / build / base", "failure", "build base", Fault.RUNNER),
+        ("j", "failure", "Fuzz the head", Fault.OUTPUT),
+        ("j", "failure", "doctor", Fault.RUNNER),
+        ("j", "failure", "bench", Fault.DISPUTED),
+        ("j", "failure", None, Fault.RUNNER),
+        ("j", "timed_out", "fuzz", Fault.DISPUTED),
     ],
 )
-def test_the_step_tells_whose_fault_it_is(conclusion: str, step: str | None, fault: Fault, said: str) -> None:
-    found, sentence = blame(Job(name="j", conclusion=conclusion, step=step))
-    assert (found, said in sentence) == (fault, True)
-
-
-def test_a_base_that_cannot_be_built_is_not_the_authors_fault() -> None:
-    stopped = Job(name="performance / build / base", conclusion="failure", step="build base")
-    assert blame(stopped)[0] is Fault.RUNNER
+def test_the_step_tells_whose_fault_it_is(job: str, conclusion: str, step: str | None, fault: Fault) -> None:
+    assert blame(Job(name=job, conclusion=conclusion, step=step))[0] is fault
 
 
 def carded(name: str) -> RunRecord:

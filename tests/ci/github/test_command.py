@@ -111,7 +111,6 @@ def test_without_a_card_nothing_is_measured(desk: Desk, pull: Pull) -> None:
         ("/KernelGate  Fuzz ", Command("fuzz")),
         ("\r\n\r\n  /kernelgate profile a_b\r\nthank you", Command("profile", ("a_b",))),
         ("/kernelgate bench a b a", Command("bench", ("a", "b"))),
-        ("/kernelgate accept a because it is exact", Command("accept", ("a",), "it is exact")),
         ("/kernelgate ACCEPT a norm/b  Because  x, because y ", Command("accept", ("a", "norm/b"), "x, because y")),
         ("/kernelgate accept all because so\nand more", Command("accept", ("all",), "so")),
     ],
@@ -176,16 +175,10 @@ def cases(words: str, *slower: CaseKey) -> list[CaseKey]:
     return chosen(Command("accept", tuple(words.split()), "so"), posting(*slower))
 
 
-def test_an_id_of_several_cards_is_the_one_that_blocks() -> None:
-    assert cases("m1", NORM, SUM) == [NORM]
-    assert cases("gelu/m1", NORM, GELU) == [GELU]
-
-
-def test_an_id_of_several_cards_that_block_is_asked_for() -> None:
-    with pytest.raises(NotDoneError, match=r"^m1 is a case of several cards; write gelu/m1 or norm/m1$"):
-        cases("m1", NORM, GELU)
-
-
-def test_all_is_everything_that_blocks_and_all_cases_together() -> None:
+def test_an_id_of_several_cards_is_the_one_that_blocks_or_is_asked_for() -> None:
     together = CaseKey("norm", "")
     assert cases("all", NORM, together) == [NORM, together]
+    assert cases("m1", NORM, SUM) == [NORM]
+    assert cases("gelu/m1", NORM, GELU) == [GELU]
+    with pytest.raises(NotDoneError, match=r"^m1 is a case of several cards; write gelu/m1 or norm/m1$"):
+        cases("m1", NORM, GELU)

@@ -209,9 +209,8 @@ def skipped_run(desk: Desk, tmp_path: Path) -> Path:
     return ran(desk, tmp_path, desk.github.add_run(desk.github.pulls[1]), jobs)
 
 
-@pytest.mark.parametrize("draft", [False, True])
-def test_what_was_not_to_be_measured_gets_a_neutral_check_alone(desk: Desk, tmp_path: Path, draft: bool) -> None:
-    the_pull(desk, files=[{"filename": "README.md"}], draft=draft)
+def test_what_was_not_to_be_measured_gets_a_neutral_check_alone(desk: Desk, tmp_path: Path) -> None:
+    the_pull(desk, files=[{"filename": "README.md"}], draft=True)
     assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
     assert desk.github.comments == {}
     assert the_check(desk)["conclusion"] == "neutral"
@@ -336,16 +335,13 @@ def test_one_thing_that_fails_does_not_keep_the_others(desk: Desk, tmp_path: Pat
     assert concluded(desk) == ("failure", ["performance: regressed"])
 
 
-@pytest.mark.parametrize(
-    ("rule", "shown", "conclusion"),
-    [("block", True, "failure"), ("warn", True, "success"), ("ignore", False, "success")],
-)
+@pytest.mark.parametrize(("rule", "conclusion"), [("block", "failure"), ("warn", "success")])
 def test_policy_decides_whether_a_contradicted_claim_blocks(
-    desk: Desk, tmp_path: Path, rule: str, shown: bool, conclusion: str
+    desk: Desk, tmp_path: Path, rule: str, conclusion: str
 ) -> None:
     policy = Policy.model_validate({"template": {"claims": rule}})
     post(desk.bot, measured(desk, tmp_path, l4("equivalent"), "all cases: 20% faster"), policy)
-    assert ("claim" in the_comment(desk)) == shown
+    assert "is contradicted" in the_comment(desk)
     assert the_check(desk)["conclusion"] == conclusion
 
 
@@ -381,7 +377,6 @@ def test_a_complete_measurement_fills_what_its_author_need_not_know(desk: Desk, 
 CUT = {"head_sha": HEAD_SHA, "base_sha": BASE_SHA, "ended": "failed"}
 LACKING: dict[str, tuple[dict[str, dict[str, bytes]], str, list[str], str]] = {
     "no testing": (profiled(*BOTH), ALONE_KNOWN.partition("## Testing")[0], [], "add `## Testing done` to "),
-    "no hypothesis": (profiled(*BOTH), ALONE_KNOWN.replace("Fewer registers.", ""), [], "add `## Intent and hyp"),
     "neither, and no runner": ({}, "Faster.", [], "add `## Intent and hypothesis` and `## Testing done` to "),
     "head not profiled": (profiled("base"), ALONE_KNOWN, ["evidence"], "add `## Profiler evidence` to "),
     "not fuzzed": (profiled(*BOTH, checks=[]), ALONE_KNOWN, ["correctness"], "add `## Correctness` to "),
@@ -391,14 +386,11 @@ LACKING: dict[str, tuple[dict[str, dict[str, bytes]], str, list[str], str]] = {
 """What was measured and what its author wrote; which parts a measurement could have supplied, and what to do."""
 
 
-@pytest.mark.parametrize("rule", ["warn", "ignore"])
-def test_a_repository_may_ask_without_blocking(desk: Desk, tmp_path: Path, rule: str) -> None:
-    policy = Policy.model_validate({"template": {"sections": rule}})
-    post(desk.bot, measured(desk, tmp_path, profiled(), body="thanks"), policy)
+def test_a_repository_may_ask_without_blocking(desk: Desk, tmp_path: Path) -> None:
+    policy = Policy.model_validate({"template": {"sections": "warn"}})
+    post(desk.bot, measured(desk, tmp_path, l4("equivalent"), body="thanks"), policy)
     assert the_check(desk)["conclusion"] == "success"
-    lacks = "the description lacks"
-    assert (f"❔ {lacks}: Intent and hypothesis, Testing done" in the_comment(desk)) == (rule == "warn")
-    assert (lacks in the_comment(desk)) == (rule == "warn")
+    assert "❔ the description lacks: Intent and hypothesis, Testing done" in the_comment(desk)
 
 
 @pytest.mark.parametrize("what", LACKING)
@@ -422,10 +414,9 @@ LOST = (
     ("artifacts", "conclusion", "said"),
     [
         ({}, "action_required", LOST),
-        ({"kernelgate-record-l4": note(fault="runner", message="the GPU is gone")}, "action_required", LOST),
         (profiled(), "success", "Profiler evidence: no profile was made; ncu on the runner fills it in"),
     ],
-    ids=["no record", "runner lost", "no ncu"],
+    ids=["no record", "no ncu"],
 )
 def test_what_a_runner_was_to_measure_is_never_blamed_on_the_author(
     desk: Desk, tmp_path: Path, artifacts: dict[str, dict[str, bytes]], conclusion: str, said: str
