@@ -73,9 +73,9 @@ each_suite = pytest.mark.parametrize("name", [SUITE, pytest.param(EVERY, marks=p
 """The second, of 27 cases, takes most of the time; its like with a loss in each is judged every time."""
 
 
-@pytest.mark.parametrize("name", ["comparisons/identical", "cards/rmsnorm_same", "cards/swiglu_same"])
+@pytest.mark.parametrize("name", ["comparisons/identical", "cards/swiglu_same"])
 def test_the_same_code_is_equivalent_and_nobody_is_accused(name: str) -> None:
-    """Attention and RMSNorm in CUDA, SwiGLU in Triton: the head differs by a comment."""
+    """Attention in CUDA, SwiGLU in Triton: the head differs by a comment."""
     assert_nothing_changed(judged(kept(name)))
     assert len({build.library_sha256 for build in kept(name).builds}) == 2, "two libraries, or nothing is shown"
 
@@ -122,13 +122,6 @@ def test_a_comparison_that_the_witness_contradicts_proves_nothing() -> None:
         assert any(one.code == "witness_contradicts" and "timed alone" in one.message for one in case.findings)
 
 
-@pytest.mark.parametrize(
-    ("roles", "factor", "outcome"),
-    [(("witness",), 1 / 0.9, Outcome.INCONCLUSIVE), (("paired", "witness"), 0.8, Outcome.IMPROVED)],
-    ids=["a slow-down is hidden together", "an improvement that both see"],
-)
-def test_only_what_pair_and_witness_see_is_believed(
-    roles: tuple[record.Role, ...], factor: float, outcome: Outcome
-) -> None:
-    verdict = judged(faster(kept(SUITE), roles, factor))
-    assert (verdict.verdict, {case.verdict for case in verdict.cases}) == (outcome, {outcome})
+def test_a_slow_down_that_is_hidden_together_is_not_believed() -> None:
+    verdict = judged(faster(kept(SUITE), ("witness",), 1 / 0.9))
+    assert {verdict.verdict, *(case.verdict for case in verdict.cases)} == {Outcome.INCONCLUSIVE}

@@ -78,7 +78,7 @@ def test_everything_is_set_once_and_the_second_time_there_is_nothing_to_do(
 
 def test_undo_restores_what_was_there_whatever_it_was(hub: FakeGitHub, ends_with: EndsWith) -> None:
     """Among it what somebody had made under the same names."""
-    forks = {"wait_timer": 30, "deployment_branch_policy": None, "reviewers": []}
+    forks = {"wait_timer": 30, "deployment_branch_policy": None, "reviewers": [{"type": "User", "id": 7}]}
     hub.settings["/environments/kernelgate-forks"] = forks
     hub.repository_labels["performance: improved"] = {"name": "performance: improved", "color": "ededed"}
     for name in ("measure.yml", "check.yml"):  # the kernel lies in the fork of kernelgate itself
@@ -86,7 +86,9 @@ def test_undo_restores_what_was_there_whatever_it_was(hub: FakeGitHub, ends_with
     hub.settings["/pages"] = {"build_type": "legacy", "source": {"branch": "gh-pages", "path": "/"}}
     before, labels = copy.deepcopy(hub.settings), copy.deepcopy(hub.repository_labels)
     assert str(file_of(REPOSITORY)) in ends_with(0, "setup", REPOSITORY, "--yes").out
-    assert hub.settings["/environments/kernelgate-forks"]["wait_timer"] == 30
+    kept = hub.settings["/environments/kernelgate-forks"]
+    assert kept["wait_timer"] == 30
+    assert kept["reviewers"] == forks["reviewers"], "who reviews forks already stays the reviewer"
     contexts = rules(hub)["kernelgate: required_status_checks"]["required_status_checks"]
     assert contexts == [{"context": "kernelgate verdict"}, {"context": "checks"}]
     assert hub.settings["/pages"]["build_type"] == "workflow"
@@ -107,13 +109,6 @@ def test_without_a_yes_nothing_is_changed(hub: FakeGitHub, ends_with: EndsWith) 
     assert (hub.writes(), told["before"], hub.settings) == ([], None, BEGIN)
 
 
-def test_who_reviews_forks_already_stays_the_reviewer(hub: FakeGitHub, ends_with: EndsWith) -> None:
-    team = {"reviewers": [{"type": "User", "id": 7}]}
-    hub.settings["/environments/kernelgate-forks"] = team
-    ends_with(0, "setup", REPOSITORY, "--yes")
-    assert hub.settings["/environments/kernelgate-forks"] == team
-
-
 def test_a_person_gets_neither_a_merge_queue_nor_a_runner_group(hub: FakeGitHub, ends_with: EndsWith) -> None:
     hub.owner_type = "User"
     said = ends_with(0, "setup", REPOSITORY, "--yes").out
@@ -122,24 +117,14 @@ def test_a_person_gets_neither_a_merge_queue_nor_a_runner_group(hub: FakeGitHub,
     assert f"ORGANISATION=\nRUNNER_GROUP_ID=\nREPOSITORIES={REPOSITORY}" in said
 
 
-@pytest.mark.parametrize(
-    ("lacks", "right"),
-    [
-        ("administration", "the repository permission “Administration: read and write”"),
-        ("organization_self_hosted_runners", "the organisation permission “Self-hosted runners: read and write”"),
-    ],
-)
-def test_a_right_that_is_missing_is_named_and_what_was_done_is_kept(
-    hub: FakeGitHub, ends_with: EndsWith, lacks: str, right: str
-) -> None:
-    del hub.permissions[lacks]
+def test_a_right_that_is_missing_is_named_and_what_was_done_is_kept(hub: FakeGitHub, ends_with: EndsWith) -> None:
+    del hub.permissions["organization_self_hosted_runners"]
     said = ends_with(3, "setup", REPOSITORY, "--yes").err.splitlines()[-1]
     assert said.startswith("kernelgate: ")
-    assert said.endswith(f"the token needs {right}")
-    done = file_of(REPOSITORY).exists()
-    assert done == (lacks != "administration"), "the first of all needs it"
-    hub.permissions[lacks] = "write"
-    ends_with(0, "setup", REPOSITORY, "--yes")
+    assert said.endswith("the token needs the organisation permission “Self-hosted runners: read and write”")
+    assert file_of(REPOSITORY).exists()
+    ends_with(3, "setup", REPOSITORY, "--undo", "--yes")
+    hub.permissions["organization_self_hosted_runners"] = "write"
     ends_with(0, "setup", REPOSITORY, "--undo", "--yes")
     assert left(hub) == BEGIN
 

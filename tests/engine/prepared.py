@@ -1,14 +1,10 @@
-"""Workflows and actions as act 0.2.89 takes them: a copy, changed by the substitutions below and by nothing else.
-
-Each substitution has its reason; a test holds the list against the files, so that none is left over and none is new.
-"""
+"""Workflows and actions as act 0.2.89 takes them: a copy, changed by the substitutions below and by nothing else."""
 
 from __future__ import annotations
 
 import copy
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +24,11 @@ class UnknownInputError(Exception):
     """A step gives an action an input that its stand-in would have ignored."""
 
 
-@dataclass(frozen=True)
-class Substitution:
-    name: str
-    reason: str
-    change: Callable[[Document], bool]
-    """Changes a workflow or an action, and says whether there was anything to change."""
-
-
 def prepare(document: Document, repository: str, sha: str) -> Document:
     """A copy for act of a workflow or a composite action that lies in `repository` at `sha`."""
     prepared = copy.deepcopy(document)
-    for substitution in SUBSTITUTIONS:
-        substitution.change(prepared)
+    for substitute in (_gate, _queue, _machine):
+        substitute(prepared)
     known = {"${{ job.workflow_repository }}": repository, "${{ job.workflow_sha }}": sha}
     filled: Document = _replaced(prepared, lambda text: known.get(text, text))
     for _, step in steps(filled):
@@ -93,11 +81,11 @@ def refuse_unknown_inputs(step: Document) -> None:
 # The substitutions ----------------------------------------------------------------------------------------------------
 
 
-def _gate(document: Document) -> bool:
-    """A job of its own before each that names an environment: while that is held it fails, and the other is skipped."""
+def _gate(document: Document) -> None:
+    """act holds no job for an approval: a job of its own before each that names an environment fails while that is
+    held, and the other is skipped."""
     jobs = document.get("jobs", {})
-    gated = [name for name, job in jobs.items() if "environment" in job]
-    for name in gated:
+    for name in [name for name, job in jobs.items() if "environment" in job]:
         job = jobs[name]
         step = {"uses": GATE, "with": {"name": job.pop("environment")["name"]}}
         needs = [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", [])
@@ -106,28 +94,24 @@ def _gate(document: Document) -> bool:
             gate["if"], job["if"] = job["if"], f"needs.{WAITS}{name}.result == 'success'"
         jobs[WAITS + name] = gate
         job["needs"] = [*needs, WAITS + name]
-    return bool(gated)
 
 
-def _queue(document: Document) -> bool:
-    places = [document, *document.get("jobs", {}).values()]
-    found = [place["concurrency"].pop("queue", None) for place in places if "concurrency" in place]
-    return any(found)
+def _queue(document: Document) -> None:
+    """act does not know the key concurrency.queue; it runs one workflow at a time."""
+    for place in [document, *document.get("jobs", {}).values()]:
+        place.get("concurrency", {}).pop("queue", None)
 
 
-def _machine(document: Document) -> bool:
-    """Each job says in a variable which runner it has, and the context's property becomes that variable."""
+def _machine(document: Document) -> None:
+    """act's runner context has no environment: each job says in a variable which runner it has. Nor does it know `$/`:
+    the workspace holds the same commit's actions."""
     for job in document.get("jobs", {}).values():
         if "steps" in job:
             hosted = "self-hosted" not in str(job["runs-on"]) or "ubuntu" in str(job["runs-on"])
             job["env"] = {**job.get("env", {}), "RUNNER_ENVIRONMENT": "github-hosted" if hosted else "self-hosted"}
-    return _replace(document, "runner.environment", "env.RUNNER_ENVIRONMENT")
-
-
-def _replace(document: Document, old: str, new: str) -> bool:
-    before = copy.deepcopy(document)
-    document.update(_replaced(document, lambda text: text.replace(old, new)))
-    return document != before and old in str(before)
+    names = {"runner.environment": "env.RUNNER_ENVIRONMENT", "$/.github/": "./.github/"}
+    for old, new in names.items():
+        document.update(_replaced(document, lambda text, old=old, new=new: text.replace(old, new)))
 
 
 def _replaced(value: Any, change: Callable[[str], str]) -> Any:
@@ -136,15 +120,3 @@ def _replaced(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {key: _replaced(each, change) for key, each in value.items()}
     return [_replaced(each, change) for each in value] if isinstance(value, list) else value
-
-
-SUBSTITUTIONS = (
-    Substitution("environment", "act holds no job for an approval: a job before it fails until it is approved", _gate),
-    Substitution("concurrency.queue", "act does not know the key; it runs one workflow at a time", _queue),
-    Substitution("runner.environment", "act's runner context lacks it", _machine),
-    Substitution(
-        "$/",
-        "act does not know it; the workspace holds the same commit's actions",
-        lambda document: _replace(document, "$/.github/", "./.github/"),
-    ),
-)

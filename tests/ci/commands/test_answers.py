@@ -43,7 +43,6 @@ CALLS = [
     pytest.param(["analyze", str(REPORT)], marks=pytest.mark.slow),
     ["cache", "prune"],
     ["resources", "--tile", "48KiB"],
-    ["resources", "--tile", "999KiB"],
 ]
 
 

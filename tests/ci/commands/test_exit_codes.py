@@ -46,10 +46,6 @@ def tells():
     click.echo("done")
 
 @cli.cli.command()
-def ends():
-    raise EOFError("marshal data too short")
-
-@cli.cli.command()
 def speaks():
     click.echo("1 µs ± 2 × 3")
 
@@ -58,7 +54,7 @@ cli.main()
 
 
 def kernelgate(*words: str, **more: object) -> subprocess.Popen[str]:
-    """A process with five verbs more, which fail as no other does."""
+    """A process with four verbs more, which fail as no other does."""
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT, **more}
     return subprocess.Popen([sys.executable, "-c", WITH_VERBS, *words], **given)  # type: ignore[call-overload, no-any-return]
 
@@ -79,7 +75,6 @@ def test_a_log_without_room_hides_no_exit_code() -> None:
     with Path("/dev/full").open("w") as full:
         assert ended("fails", stderr=full)[:2] == (70, "")
         assert ended("tells", stderr=full)[:2] == (0, "done\n")
-    assert ended("tells") == (0, "done\n", "more follows\n")
 
 
 def test_a_reader_that_is_gone_hears_nothing_more() -> None:
@@ -122,12 +117,6 @@ def test_a_fault_of_our_own_is_one_sentence_and_its_traceback_a_file(tmp_path: P
         f"please report it with {file}, its traceback\n"
     )
     assert re.match(r"Traceback .*in fails.*ZeroDivisionError: by \{\}\nand more", file.read_text(), re.DOTALL)
-
-
-def test_a_file_of_python_that_is_cut_short_is_no_interrupt(tmp_path: Path) -> None:
-    code, _, said = ended("ends", env={**os.environ, "TMPDIR": str(tmp_path)})
-    assert code == 70
-    assert said.strip().startswith("kernelgate: unexpected EOFError (marshal data too short), ")
 
 
 def test_a_terminal_that_says_ascii_is_no_fault() -> None:
@@ -209,5 +198,9 @@ def test_a_traceback_that_finds_no_room_is_no_second_fault(monkeypatch: pytest.M
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("tempfile.NamedTemporaryFile", full)
-    said = "kernelgate: unexpected ZeroDivisionError; its traceback could not be written (No space left on device)"
-    assert exit_codes.of_error(ZeroDivisionError()) == (70, said)
+    cut_short = click.Abort()  # as click takes a compiled file that is cut short, for the end of its input
+    cut_short.__cause__ = EOFError()
+    for error in (ZeroDivisionError(), cut_short):
+        name = type(error.__cause__ or error).__name__
+        said = f"kernelgate: unexpected {name}; its traceback could not be written (No space left on device)"
+        assert exit_codes.of_error(error) == (70, said)

@@ -103,18 +103,9 @@ def test_a_run_that_is_killed_at_random_moments_loses_nothing(checkout: Checkout
     assert "resumed after preemption" in said
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--shard", "3/2", "--seed", "1"], "3/2 is no shard: write 1/4 to 4/4 for four shards."),
-        (["--shard", "1/2"], "--shard needs --seed: the same number for all shards"),
-    ],
-)
-def test_a_shard_that_no_other_could_join_is_refused(words: list[str], says: str, ends_with: EndsWith) -> None:
-    assert says in ends_with(64, "bench", *words).err
-
-
-def test_what_is_no_shard_is_not_merged(tmp_path: Path, ends_with: EndsWith) -> None:
+def test_what_no_other_shard_could_join_is_refused_and_not_merged(tmp_path: Path, ends_with: EndsWith) -> None:
+    assert "3/2 is no shard: write 1/4 to 4/4" in ends_with(64, "bench", "--shard", "3/2", "--seed", "1").err
+    assert "--shard needs --seed: the same number" in ends_with(64, "bench", "--shard", "1/2").err
     file, output = tmp_path / "run.json", tmp_path / "all.json"
     record.write(RunRecord(run=Run(ended="complete")), file)
     assert f"{file} is no shard: measure each part with" in ends_with(3, "merge", file, "-o", output).err

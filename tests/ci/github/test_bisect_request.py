@@ -12,8 +12,8 @@ HEAD, BASE, GOOD, STRANGE, MAIN = "a" * 40, "b" * 40, "c" * 40, "d" * 40, "e" * 
 ISSUE = 2
 
 
-@pytest.fixture(autouse=True)
-def place(desk: Desk) -> None:
+@pytest.fixture
+def desk(desk: Desk) -> Desk:
     github = desk.github
     github.collaborators["ada"] = "write"
     github.refs["heads/main"] = MAIN
@@ -23,6 +23,7 @@ def place(desk: Desk) -> None:
     for tip in (HEAD, MAIN):
         github.merge_bases[STRANGE, tip] = BASE
     github.merge_bases[HEAD, MAIN] = BASE
+    return desk
 
 
 def test_a_search_is_read() -> None:
@@ -34,21 +35,17 @@ def test_a_search_is_read() -> None:
         assert parse(f"/kernelgate BISECT {words}") == Command("bisect", bisect=wanted)
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        ("", "Missing argument 'GOOD'"),
-        ("a b c", "unexpected extra argument"),
-        ("a --rounds 9", "No such option"),
-        ("a --case", "requires an argument"),
-        ("a --case $(id)", "not a case id: $(id)"),
-        ("a --fuzz --build", "ask for one of them"),
-        ("a --build --case b", "leave out --case"),
-    ],
-)
-def test_what_cannot_be_read_is_named(words: str, why: str) -> None:
-    said = parse(f"/kernelgate bisect {words}")
-    assert why in said.fault
+def test_what_cannot_be_read_is_named() -> None:
+    for words, why in {
+        "": "Missing argument 'GOOD'",
+        "a b c": "unexpected extra argument",
+        "a --rounds 9": "No such option",
+        "a --case": "requires an argument",
+        "a --case $(id)": "not a case id: $(id)",
+        "a --fuzz --build": "ask for one of them",
+        "a --build --case b": "leave out --case",
+    }.items():
+        assert why in parse(f"/kernelgate bisect {words}").fault
 
 
 def test_on_a_pull_request_its_head_is_the_bad_end_and_commits_come_in_full(desk: Desk) -> None:
@@ -73,24 +70,22 @@ def test_a_stranger_starts_no_search_and_many_refusals_are_one_comment(desk: Des
     assert said.startswith("`mallory`, this was not searched: the GPU is for people with write access")
 
 
-@pytest.mark.parametrize(
-    ("words", "number", "why"),
-    [
-        (f"{STRANGE} {HEAD}", 1, "it is no commit of the default branch, nor of this pull request"),
-        (f"v1.4 {STRANGE}", 1, "it is no commit of the default branch, nor of this pull request"),
-        (f"v1.4 {HEAD}", ISSUE, "it is no commit of the default branch"),
+def test_other_commits_and_shell_text_are_refused(desk: Desk) -> None:
+    """And what was pushed since."""
+    strange = "it is no commit of the default branch"
+    for words, number, why in (
+        (f"{STRANGE} {HEAD}", 1, f"{strange}, nor of this pull request"),
+        (f"v1.4 {STRANGE}", 1, f"{strange}, nor of this pull request"),
+        (f"v1.4 {HEAD}", ISSUE, strange),
         (f"{HEAD} {HEAD}", 1, "are the same commit"),
         ("nowhere", 1, "there is no branch, tag or commit"),
         ("$(id)", 1, "is not a branch, tag or commit"),
         ("v1.4;id", 1, "is not a branch, tag or commit"),
         ("..%2Fx", 1, "is not a branch, tag or commit"),
         ("v1.4 --gpu h100", 1, "the policy has no GPU"),
-        ("v1.4", 1, "something was pushed since you asked"),
-    ],
-)
-def test_other_commits_and_shell_text_are_refused(desk: Desk, words: str, number: int, why: str) -> None:
-    """And what was pushed since."""
-    if why.startswith("something was pushed"):
-        desk.github.pulls[1].pushed_at = "2026-11-20T10:00:01Z"
-    assert desk.asked(f"/kernelgate bisect {words}", number=number) == {"run": "false"}
-    assert why in desk.replies[0].replace("`", "")
+    ):
+        assert desk.asked(f"/kernelgate bisect {words}", number=number) == {"run": "false"}
+        assert why in desk.replies[-1 if number == ISSUE else 0].replace("`", "")
+    desk.github.pulls[1].pushed_at = "2026-11-20T10:00:01Z"
+    assert desk.asked("/kernelgate bisect v1.4") == {"run": "false"}
+    assert "something was pushed since you asked" in desk.replies[0]

@@ -21,10 +21,17 @@ from tests.runs import run_record
 HEAD, BASE = "a" * 40, "b" * 40
 
 
-@pytest.fixture(autouse=True)
-def pull(desk: Desk) -> Pull:
+@pytest.fixture
+def desk(desk: Desk) -> Desk:
+    """With a pull request, and somebody who may write."""
     desk.github.collaborators["ada"] = "write"
-    return desk.github.open_pull(head_sha=HEAD, base_sha=BASE, pushed_at="2026-11-20T09:59:00Z")
+    desk.github.open_pull(head_sha=HEAD, base_sha=BASE, pushed_at="2026-11-20T09:59:00Z")
+    return desk
+
+
+@pytest.fixture
+def pull(desk: Desk) -> Pull:
+    return desk.github.pulls[1]
 
 
 def test_people_with_write_access_are_served(desk: Desk) -> None:
@@ -105,26 +112,21 @@ def test_without_a_card_nothing_is_measured(desk: Desk, pull: Pull) -> None:
     assert desk.asked(rules=rules)["run"] == "true"
 
 
-@pytest.mark.parametrize(
-    ("body", "command"),
-    [
-        ("/KernelGate  Fuzz ", Command("fuzz")),
-        ("\r\n\r\n  /kernelgate profile a_b\r\nthank you", Command("profile", ("a_b",))),
-        ("/kernelgate bench a b a", Command("bench", ("a", "b"))),
-        ("/kernelgate ACCEPT a norm/b  Because  x, because y ", Command("accept", ("a", "norm/b"), "x, because y")),
-        ("/kernelgate accept all because so\nand more", Command("accept", ("all",), "so")),
-    ],
-)
-def test_commands_are_read(body: str, command: Command) -> None:
-    assert parse(body) == command
+def test_commands_are_read() -> None:
+    for body, command in {
+        "/KernelGate  Fuzz ": Command("fuzz"),
+        "\r\n\r\n  /kernelgate profile a_b\r\nthank you": Command("profile", ("a_b",)),
+        "/kernelgate bench a b a": Command("bench", ("a", "b")),
+        "/kernelgate ACCEPT a norm/b  Because  x, because y ": Command("accept", ("a", "norm/b"), "x, because y"),
+        "/kernelgate accept all because so\nand more": Command("accept", ("all",), "so"),
+    }.items():
+        assert parse(body) == command
 
 
-@pytest.mark.parametrize(
-    "body",
-    ["", "bench", "/kernelgates bench", "> /kernelgate bench", "see\n/kernelgate bench", "```\n/kernelgate bench"],
-)
-def test_other_comments_are_not(body: str) -> None:
-    assert parse(body) is None
+def test_other_comments_are_not() -> None:
+    of_bench = (">", "see\n", "```\n")
+    for body in ("", "bench", "/kernelgates bench", *(f"{before}/kernelgate bench" for before in of_bench)):
+        assert parse(body) is None, body
 
 
 def test_an_acceptance_is_handed_on(desk: Desk) -> None:
@@ -134,11 +136,11 @@ def test_an_acceptance_is_handed_on(desk: Desk) -> None:
     assert desk.github.reactions == []
 
 
-@pytest.mark.parametrize("words", ["", "bench-all", "--help", "bench;id"])
-def test_unknown_verbs_get_the_known_ones_and_too_many_cases_are_refused(words: str) -> None:
-    said = parse(f"/kernelgate {words}")
-    assert "bench, profile or fuzz" in said.fault
-    assert "/kernelgate accept CASE because REASON" in said.fault
+def test_unknown_verbs_get_the_known_ones_and_too_many_cases_are_refused() -> None:
+    for words in ("", "bench-all", "--help", "bench;id"):
+        said = parse(f"/kernelgate {words}")
+        assert "bench, profile or fuzz" in said.fault
+        assert "/kernelgate accept CASE because REASON" in said.fault
     said = parse("/kernelgate bench " + " ".join(f"c{number}" for number in range(17)))
     assert said.fault == "at most 16 cases at once; these are 17"
 
@@ -146,12 +148,12 @@ def test_unknown_verbs_get_the_known_ones_and_too_many_cases_are_refused(words: 
 SHELL = ["$(id)", "`id`", "a;id", "-o", "../x", "a\\b", "${{secrets.X}}", "a\u2028b", "ａ", "x" * 81, "@octocat"]
 
 
-@pytest.mark.parametrize("word", SHELL)
-def test_shell_text_is_no_case(desk: Desk, word: str) -> None:
-    said = parse(f"/kernelgate bench {word}")
-    assert said is None or said.fault
-    assert desk.asked(f"/kernelgate bench {word}") == {"run": "false"}
-    assert "@octocat " not in "".join(reply.replace("`", "") for reply in desk.replies if "`" not in reply)
+def test_shell_text_is_no_case(desk: Desk) -> None:
+    for word in SHELL:
+        said = parse(f"/kernelgate bench {word}")
+        assert said is None or said.fault
+        assert desk.asked(f"/kernelgate bench {word}") == {"run": "false"}
+        assert desk.replies[0].count("@octocat") == desk.replies[0].count("`@octocat`")
 
 
 def test_without_the_right_to_comment_the_run_goes_on(desk: Desk) -> None:

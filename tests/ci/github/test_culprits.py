@@ -69,17 +69,12 @@ def test_a_drift_gets_an_issue_of_its_own_that_blames_nobody(desk: Desk, tmp_pat
     assert "None of them made most of it" in issue["body"]
 
 
-def test_the_next_night_changes_nothing_and_another_case_joins(desk: Desk, tmp_path: Path) -> None:
+def test_it_closes_when_all_is_fixed_or_accepted_and_opens_again(desk: Desk, tmp_path: Path) -> None:
     post(desk, told(tmp_path, case()))
     before = len(desk.github.writes())
     post(desk, told(tmp_path, case()))
-    assert desk.github.writes()[before:] == []
-    assert "s640" in post(desk, told(tmp_path, case(), case("s640", 1.0)))["body"]
-    assert desk.github.comments == {}
-
-
-def test_it_closes_when_all_is_fixed_or_accepted_and_opens_again(desk: Desk, tmp_path: Path) -> None:
-    post(desk, told(tmp_path, case(), case("s640")))
+    assert desk.github.writes()[before:] == [], "the next night changes nothing"
+    assert "s640" in post(desk, told(tmp_path, case(), case("s640")))["body"]
     half = post(desk, told(tmp_path, case(state="fixed", by=FIX), case("s640")))
     assert (half["state"], desk.github.comments) == ("open", {})
     done = told(tmp_path, case(state="fixed", by=FIX), case("s640", state="accepted", by="by somebody: for numerics"))

@@ -152,9 +152,8 @@ def test_a_base_of_the_authors_choice_is_refused(desk: Desk, tmp_path: Path, run
     assert "another base commit" in info.refused[0]
 
 
-@pytest.mark.parametrize("name", ["kernelgate-record-../x", "kernelgate-record-l4\n::x"])
-def test_a_label_that_is_none_is_refused(desk: Desk, tmp_path: Path, run: Json, name: str) -> None:
-    desk.github.add_artifact(run, name, RECORD)
+def test_a_label_that_is_none_is_refused(desk: Desk, tmp_path: Path, run: Json) -> None:
+    desk.github.add_artifact(run, "kernelgate-record-l4\n::x", RECORD)
     info, files = taken(desk, tmp_path, run)
     assert (files, "no GPU label looks like that" in info.refused[0]) == ([], True)
 

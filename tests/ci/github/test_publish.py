@@ -354,7 +354,10 @@ BOTH = ("base", "head")
 
 def profiled(*sides: str, example: str = "equivalent", **changes: Any) -> dict[str, dict[str, bytes]]:
     content = json.loads(named(example)) | changes
-    first = content["cases"][0]
+    content["cases"] = content["cases"][:1]
+    [first] = content["cases"]
+    for process in content["processes"]:
+        process["timings"] = process["timings"][:1]
     one = {"card": first.get("card", ""), "case": first["id"], "metrics": {"launch__registers_per_thread": 128}}
     profile = [one | {"side": side} for side in sides]
     return {"kernelgate-record-l4": {"run.json": json.dumps(content | {"profile": profile}).encode()}}
@@ -610,10 +613,9 @@ def test_a_merge_group_gets_a_check_on_its_own_head_and_nothing_else(desk: Desk,
     [
         ({"display_title": "Widen the loads"}, ("csrc/k.cuh",), "run-name"),
         ({"display_title": f"Merge group {HEAD_SHA}..{HEAD_SHA}"}, ("csrc/k.cuh",), "run-name"),
-        ({"display_title": f"Merge group {'e' * 40}..{HEAD_SHA}"}, ("csrc/k.cuh",), "another base commit"),
         ({}, ("csrc/k.cuh", ".github/workflows/performance.yml"), "changes the workflows that measure it"),
     ],
-    ids=["no title of ours", "its own base", "another base than the record's", "a workflow"],
+    ids=["no title of ours", "its own base", "a workflow"],
 )
 def test_a_group_that_might_have_chosen_its_base_or_its_judge_passes_nothing(
     desk: Desk, tmp_path: Path, run: dict[str, Any], files: tuple[str, ...], said: str

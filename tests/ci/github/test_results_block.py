@@ -47,7 +47,6 @@ def test_it_is_filled_and_filled_anew_and_nothing_else_changes() -> None:
     [
         "no marks",
         BEGIN,
-        f"{BEGIN}\nwords of the author\n<!-- /kernelgate-results -->",
         f"{BEGIN}\nwords of the author\n<!-- /kernelgate-results 0123456789abcdef -->",
         f"{PLACE}{'x' * 65_500}",
     ],
