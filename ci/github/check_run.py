@@ -117,8 +117,9 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
             return Posted("left alone: what an earlier run of the same commit found blocks still", left=True)
         if own is None:
             outcome = "created"
-            facts = {"external_id": _external(of, stamp.order, check.state), "details_url": check.details_url or NotSet}
-            bot.repository.create_check_run(CHECK_NAME, stamp.head_sha, **_ended(check), **facts)
+            facts = _ended(check) | {"external_id": _external(of, stamp.order, check.state)}
+            address = check.details_url or NotSet
+            bot.repository.create_check_run(CHECK_NAME, stamp.head_sha, details_url=address, **facts)
             return None
         wanted, still = check, ""
         if stands:

@@ -206,8 +206,10 @@ def _remark(posting: Posting) -> tuple[Level, str] | None:
     if any(one.is_wrong for one in posting.gpus):
         message = "The kernel's output differs from the oracle's. The comment names the first case."
         return ("failure" if BlockCode.WRONG_OUTPUT in blocking else "notice"), message
-    found = [one for gpu in posting.gpus if gpu.verdict for one in (*gpu.verdict.cases, *gpu.verdict.means)]
-    if not any(one.verdict in (Outcome.REGRESSED, Outcome.IMPROVED) for one in found):
+    verdicts = [one.verdict for one in posting.gpus if one.verdict]
+    outcomes = {case.verdict for one in verdicts for case in one.cases}
+    outcomes |= {mean.verdict for one in verdicts for mean in one.means}
+    if not outcomes & {Outcome.REGRESSED, Outcome.IMPROVED}:
         return None
     message = "Which lines did it is not known. The comment lists the cases."
     return ("failure" if BlockCode.SLOWER in blocking else "notice"), message

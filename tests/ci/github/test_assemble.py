@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.record import Expected, RunRecord, timed_cases
+from kernelgate.bench.record import Expected, Profile, RunRecord, Side, timed_cases
 from kernelgate.ci.document.render import comment
 from kernelgate.ci.github.assemble import Posting, Trusted, assemble, blame
 from kernelgate.ci.github.fetch import Job, RunInfo, SeenPull
@@ -146,3 +147,94 @@ def test_a_command_may_add_cases_and_passes_nothing_that_it_leaves_out(tmp_path:
     assert more.decision.conclusion == "success"
     fewer = posting(tmp_path, without_first_case(WHOLE), {"l4": PLAN}, "issue_comment")
     assert fewer.decision.conclusion == "action_required"
+
+
+# The description beside the measurement -------------------------------------------------------------------------------
+
+KNOWN = "## Intent and hypothesis\nFewer registers.\n## Testing done\nmake pr on an L4\n"
+"""What no measurement can know."""
+SUPPLIED = ("## Profiler evidence", "## Correctness", "## Statistical results")
+BOTH: tuple[Side, ...] = ("base", "head")
+
+
+def one_case(*profiled: Side, **changes: Any) -> RunRecord:
+    """An unchanged case, profiled on these sides."""
+    [timed, *_] = timed_cases(WHOLE)
+    kept = run_record([timed])
+    metrics = {"launch__registers_per_thread": 128}
+    profile = tuple(Profile(card=timed.case.card, case=timed.id, side=side, metrics=metrics) for side in profiled)
+    return WHOLE.model_copy(update={"cases": kept.cases, "processes": kept.processes, "profile": profile} | changes)
+
+
+def described(tmp_path: Path, made: RunRecord | None, body: str, **template: str) -> tuple[str, str]:
+    """What the check concludes of this record beside this description, and the comment."""
+    if made is not None:
+        record.write(made, tmp_path / "l4.run.json")
+    run = record.Run(head_sha=HEAD_SHA, base_sha=BASE_SHA, pull_request=1, event="pull_request")
+    pull = SeenPull(body=body, by_bot=False, labels=(), names=("csrc/k.cuh",), patches=())
+    info = RunInfo(run=run, run_url="https://github.com/o/r/actions/runs/1", conclusion="success", pull=pull)
+    found = assemble(tmp_path, info, Policy.model_validate({"template": template}))
+    return found.decision.conclusion, comment(found.report)
+
+
+def test_a_complete_measurement_fills_what_its_author_need_not_know(tmp_path: Path) -> None:
+    conclusion, said = described(tmp_path, one_case(*BOTH), KNOWN)
+    line = "in the description, filled by the measurement: evidence, correctness, benchmark"
+    assert (conclusion, said.count(line)) == ("success", 1)
+
+
+CUT = WHOLE.run.model_copy(update={"ended": "failed"})
+
+
+@pytest.mark.parametrize(
+    ("made", "body", "still", "unblock"),
+    [
+        (one_case(*BOTH), KNOWN.partition("## Testing")[0], (), "add `## Testing done` to "),
+        (None, "Faster.", (), "add `## Intent and hypothesis` and `## Testing done` to "),
+        (one_case("base"), KNOWN, SUPPLIED[:1], "add `## Profiler evidence` to "),
+        (one_case(*BOTH, checks=()), KNOWN, SUPPLIED[1:2], "add `## Correctness` to "),
+        (one_case(*BOTH, run=CUT), KNOWN, SUPPLIED, "add `## Profiler evidence`"),
+        (EXAMPLES["wrong_result"]().record, KNOWN, (), ""),
+    ],
+    ids=["no testing", "neither, and no runner", "head not profiled", "not fuzzed", "cut short", "wrong"],
+)
+def test_what_neither_author_nor_measurement_supplies_blocks(
+    tmp_path: Path, made: RunRecord | None, body: str, still: tuple[str, ...], unblock: str
+) -> None:
+    conclusion, said = described(tmp_path, made, body)
+    lacking = tuple(part for part in SUPPLIED if f"this blocks: in the description `{part}`" in said)
+    assert (conclusion, lacking) == ("failure", still)
+    assert f"**To unblock:** {unblock}" in said if unblock else "the description" not in said
+
+
+LOST = "Profiler evidence, Correctness, Statistical results: nothing was measured, which is not its author's fault; "
+
+
+@pytest.mark.parametrize(
+    ("made", "conclusion", "lacks"),
+    [
+        (None, "action_required", f"{LOST}measured again, it is filled in"),
+        (one_case(), "success", "Profiler evidence: no profile was made; ncu on the runner fills it in"),
+    ],
+    ids=["no record", "no ncu"],
+)
+def test_what_a_runner_was_to_measure_is_never_blamed_on_the_author(
+    tmp_path: Path, made: RunRecord | None, conclusion: str, lacks: str
+) -> None:
+    found, said = described(tmp_path, made, KNOWN)
+    assert (found, f"the description lacks: {lacks}" in said) == (conclusion, True)
+    assert "Blocks" not in said
+    assert "nothing to do." not in said
+
+
+def test_a_repository_may_ask_without_blocking(tmp_path: Path) -> None:
+    conclusion, said = described(tmp_path, one_case(), "thanks", sections="warn")
+    assert conclusion == "success"
+    assert "❔ the description lacks: Intent and hypothesis, Testing done" in said
+
+
+@pytest.mark.parametrize(("rule", "conclusion"), [("block", "failure"), ("warn", "success")])
+def test_policy_decides_whether_a_contradicted_claim_blocks(tmp_path: Path, rule: str, conclusion: str) -> None:
+    claimed = f"{KNOWN}## Claimed effect\nall cases: 20% faster\n"
+    found, said = described(tmp_path, one_case(*BOTH), claimed, claims=rule)
+    assert (found, "is contradicted" in said) == (conclusion, True)
