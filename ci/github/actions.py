@@ -20,8 +20,6 @@ from kernelgate.bench.core.errors import UsageError, faults
 from kernelgate.ci.document.escape import visible
 
 Number = Annotated[int, Field(gt=0, lt=1 << 53, strict=True)]
-
-
 Written = TypeVar("Written", bound=BaseModel)
 
 
@@ -29,10 +27,9 @@ def read_written(path: Path, form: type[Written], command: str) -> Written:
     """What a command left for this step. Raises UsageError where it did not."""
     try:
         return form.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise UsageError(f"{path} is not what `kernelgate {command}` writes: {faults(error)}") from None
-    except OSError as error:
-        raise UsageError(f"{path} is not what `kernelgate {command}` writes: {error.strerror}") from None
+    except (ValidationError, OSError) as error:
+        why = faults(error) if isinstance(error, ValidationError) else error.strerror
+        raise UsageError(f"{path} is not what `kernelgate {command}` writes: {why}") from None
 
 
 def at(*keys: str) -> Any:

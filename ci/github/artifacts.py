@@ -53,7 +53,6 @@ INDEX_RUNS = 30
 """Of each event that are looked at, the newest: every workflow of the default branch has runs there."""
 NEIGHBOURS = 3
 INDEX_PACKED = 512 * 1024 * 1024
-INDEX_UNPACKED = 2 * 1024 * 1024 * 1024
 
 
 def listed_of(bot: Bot, run: WorkflowRun) -> list[Artifact]:
@@ -139,11 +138,8 @@ def take_in(
 def _records(
     listed: Iterable[Artifact], measured: Collection[str], refused: list[str]
 ) -> list[tuple[str, list[Artifact]]]:
-    """The artifacts that are meant for us, by their label; others (pages, libraries, reports) are none of ours.
-
-    First come those of the GPUs that jobs `measured`, so that no number of others takes their place. A run that was
-    started again has one of each attempt.
-    """
+    """The records, by their label. First come those of the GPUs that jobs `measured`, so that no number of others takes
+    their place. A run that was started again has one of each attempt."""
     found: dict[str, list[Artifact]] = {}
     for one in sorted(listed, key=lambda one: one.id):
         if name := _LABEL.fullmatch(one.name):
@@ -170,13 +166,10 @@ def _content(bot: Bot, one: Artifact, known: Run) -> tuple[int, RunRecord | None
 
 
 def fetch_index(bot: Bot, into: Path) -> bool:
-    """Puts the history's index into the file `into`; False where there is none that can be used, which is said.
-
-    Of the newest trusted runs that left one: it holds what is in those before it, though its run may have begun
-    earlier. Raises GitHubError where the API cannot be used.
-    """
-    left = islice(_trusted(bot), NEIGHBOURS)
-    found = max(left, key=lambda artifact: artifact.id, default=None)
+    """Puts the history's index into the file `into`; False where there is none that can be used, which is said. Raises
+    GitHubError where the API cannot be used."""
+    # The newest index holds what is in those before it, though its run may have begun earlier.
+    found = max(islice(_trusted(bot), NEIGHBOURS), key=lambda artifact: artifact.id, default=None)
     if found is None:
         bot.step.log("no run of the default branch has left an index of the history")
         return False
@@ -193,11 +186,8 @@ def fetch_index(bot: Bot, into: Path) -> bool:
 
 
 def _trusted(bot: Bot) -> Iterator[Artifact]:
-    """The newest index of each trusted run, of the newest run first.
-
-    All code that ran in such a run is the default branch's. A tag may have the branch's name, and a fork's branch, so
-    the commit must be one of the default branch.
-    """
+    """The newest index of each run that ran the default branch's code alone, of the newest run first. A tag or a fork's
+    branch may have its name, so the commit must be one of it."""
     default = default_branch(bot)
     for run in sorted((run for event in EVENTS for run in _newest(bot, default, event)), key=lambda run: -run.id):
         source = run.head_repository.full_name if run.head_repository is not None else None
@@ -221,8 +211,6 @@ def _unpack(data: bytes, file: Path) -> None:
             entries = archive.infolist()
             if [entry.orig_filename for entry in entries] != [INDEX_FILE]:
                 raise RefusedError(f"its archive holds something else than {INDEX_FILE}")
-            if entries[0].file_size > INDEX_UNPACKED:
-                raise RefusedError(f"its archive unpacks to more than {INDEX_UNPACKED} bytes")
             with archive.open(entries[0]) as packed, file.open("wb") as made:
                 shutil.copyfileobj(packed, made)
     except UNREADABLE as error:

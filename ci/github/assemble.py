@@ -314,9 +314,8 @@ def blame(job: Job) -> tuple[Fault, str]:
 
 
 def _with_measured(described: Description, results: Sequence[GpuReport], info: RunInfo) -> Description:
-    """The description without what every GPU's measurement supplies. A head that is to blame itself cannot be measured
-    before it is fixed, so that nothing of this is asked of it; nor can an author write what a lost GPU, or one without
-    a profiler, was to measure."""
+    """The description without what every GPU's measurement supplies, nor what a head that is to blame, a lost GPU or
+    one without a profiler keeps its author from knowing."""
     if any(one.evidence.fault and one.evidence.fault.blocks for one in results):
         return replace(described.filled_by(completeness.SUPPLIES), filled=())
     stopped, supplied = {job.gpu for job in info.failed}, set(completeness.SUPPLIES)
@@ -347,14 +346,12 @@ def _unjudged(decision: Decision, said: str, summary: str, now: Line, quiet: boo
 
 def _untrusted(touches_kernel: bool, queued: bool) -> Posting:
     """Where no kernel is touched, there is nothing to judge; else a merge waits for somebody to have it measured."""
-    what = "this merge group changes the workflows" if queued else "this pull request changes the workflows"
-    why = f"not judged: {what} that measure it"
-    by: Line = (" merge what changes workflows first, in a pull request of its own.",)
-    if not queued:
-        how = " somebody with write access can have it measured by the default branch's workflow: "
-        by = (how, Code("/kernelgate bench"))
+    why = f"not judged: this {'merge group' if queued else 'pull request'} changes the workflows that measure it"
+    how = " somebody with write access can have it measured by the default branch's workflow: "
+    alone = " merge what changes workflows first, in a pull request of its own."
     proves = "Its records prove nothing, since its own workflow wrote them."
     decision = UNTRUSTED if touches_kernel else NOT_MEASURED
+    by: Line = (alone,) if queued else (how, Code("/kernelgate bench"))
     return _unjudged(decision, why, proves, by, quiet=not touches_kernel)
 
 

@@ -92,11 +92,8 @@ def wrong(asked: BisectRequest) -> str | None:
 
 
 def ends(bot: Bot, asked: BisectRequest, number: int | None, rules: Measure) -> tuple[str, str, RunnerGpu]:
-    """The commits that are meant, in full, and where they may be searched.
-
-    `number`: of the issue or pull request where it was asked, if any. Raises UsageError with the reason where they are
-    not to be searched.
-    """
+    """The commits that are meant, in full, and where they may be searched. `number`: of the issue or pull request where
+    it was asked, if any. Raises UsageError where they are not to be searched."""
     if (fault := wrong(asked)) is not None:
         raise UsageError(fault)
     gpu, head = plan.gpus(rules, asked.gpu)[0], None
@@ -123,7 +120,7 @@ def text_of(bot: Bot, folder: Path, asked: BisectRequest) -> str:
         found = read(folder, asked.kind)
         if found is None or isinstance(found, FailureNote):
             return failed(visible(found.message) if found else NO_ANSWER, asked)
-        hold(bot, found, asked.good, asked.bad, asked.case)
+        _hold(bot, found, asked)
     except RefusedError as error:
         return failed(str(error), asked)
     return answered(found, asked, Links(bot.step.repository_url))
@@ -162,12 +159,12 @@ def depth(found: BisectAnswer) -> int:
     return 1 + (depth(inner) if isinstance(inner, TimedAnswer | FailingAnswer | CompiledAnswer) else 0)
 
 
-def hold(bot: Bot, found: BisectAnswer, good: str, bad: str, case: str) -> None:
+def _hold(bot: Bot, found: BisectAnswer, asked: BisectRequest) -> None:
     """Raises RefusedError where it is about another case, or names no commit, or one that is not in the range."""
-    own = getattr(found, "case", "")
-    if case and own and own != case and not own.endswith(f"/{case}"):
-        raise RefusedError(f"the answer is refused: it is about {visible(own, 80)}, and {case} was asked for")
-    if getattr(found, "found", "") == "found" and not getattr(found, "culprits", ()):
+    own, good, bad = getattr(found, "case", ""), asked.good, asked.bad
+    if asked.case and own and own != asked.case and not own.endswith(f"/{asked.case}"):
+        raise RefusedError(f"the answer is refused: it is about {visible(own, 80)}, and {asked.case} was asked for")
+    if getattr(found, "found", "") == "found" and not found.culprits:
         raise RefusedError("the answer is refused: it names no commit that was found")
     shown = [*found.culprits[:MAX_SHOWN], *_several(found)]
     if isinstance(found, CompiledAnswer) and found.last_that_compiles != good:

@@ -198,11 +198,8 @@ def shown_verdict(bot: Bot, head_sha: str) -> OwnCheck | None:
 
 
 def _is_cleared(bot: Bot, shown: Sequence[OwnCheck], of: Order) -> bool:
-    """Takes one check run away that stands for nothing any more: whether there was one.
-
-    Of two of one run, which two reports made at once, the last stays, which GitHub shows; another name takes the other
-    out of the way. One that waits for a run that a newer one replaced ends.
-    """
+    """Takes one check run away that stands for nothing any more: whether there was one. Of two of one run, which two
+    reports made at once, the last stays, which GitHub shows. One that waits for a run that was replaced ends."""
     for number, one in enumerate(shown):
         if one.told in [later.told for later in shown[number + 1 :]]:
             bot.step.log("check run: there were two of one run; the older one is put aside")
@@ -231,11 +228,8 @@ def _external(told: Order, judged: Order, state: str = "") -> str:
 
 def _standing_verdict(shown: Sequence[OwnCheck], check: CheckRun, stamp: Stamp) -> OwnCheck | None:
     """The latest verdict among these check runs, where it is one that `check` may not hide: a failure, or a doubt where
-    `check` says nothing of the change and holds nothing itself.
-
-    What has no verdict took none back: a measurement can always be made to end without one, by closing and opening the
-    pull request again, by another base, by a kernel that hangs the second time.
-    """
+    `check` says nothing of the change and holds nothing itself. What has no verdict took none back: a measurement can
+    always be made to end without one, such as by a kernel that hangs the second time."""
     verdicts = {"success", "accepted", "failure"} | (set() if check.judged or check.held else {"held"})
     latest = {one.judged: one for one in shown if one.said is not None}
     earlier = (one for order, one in latest.items() if order < stamp.order or not check.judged)

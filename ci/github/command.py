@@ -197,11 +197,9 @@ def _search(bot: Bot, asked: Requester, wanted: BisectRequest, rules: Measure) -
 
 
 def _was_head(bot: Bot, pull: PullRequest, at: datetime) -> bool:
-    """Whether the head was pushed before `at`, by GitHub's own clock: the times inside a commit are its author's.
-
-    Shown by the repository that it comes from having had no push since. In our own an older workflow run of the commit
-    shows it too; a fork's owner could have pushed it before, and put it back once somebody has asked.
-    """
+    """Whether the head was pushed before `at`, by GitHub's own clock: the times inside a commit are its author's. Its
+    repository had no push since. In our own an older workflow run of the commit shows it, too; a fork's owner could
+    have pushed it before, and put it back once somebody has asked."""
     repository = pull.head.repo
     if repository is not None and repository.pushed_at is not None and repository.pushed_at < at:
         return True
@@ -245,11 +243,8 @@ def reply(bot: Bot, asked: Requester, text: str) -> None:
 
 
 def accept(bot: Bot, subject: Run, into: Path, rules: Policy, trusted: Trusted) -> bool:
-    """Whether what the event's comment accepts was accepted; then the folder has what `report --from` posts.
-
-    `subject`: commits and pull request, as `step command` found them. Raises UsageError where the event holds no such
-    comment.
-    """
+    """Whether what the event's comment accepts was accepted; then the folder has what `report --from` posts. `subject`:
+    commits and pull request, as `step command` found them. Raises UsageError without such a comment."""
     asked = requester(bot.step.event())
     wanted = parse(asked.body) if asked and asked.in_pull else None
     if asked is None or wanted is None or wanted.verb != ACCEPT:

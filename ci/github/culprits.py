@@ -33,11 +33,9 @@ def issue_line(subject: str, state: str) -> str:
 
 
 def _put(bot: Bot, culprit: Culprit) -> str:
-    """There is one issue on the culprit, as it is wanted. None is begun for what is over, and nobody is assigned.
-
-    It is found again by its label, too, never by GitHub's search, which lags. What its last line says of its state is
-    what the bot did last: where the issue is in another state, a person decided, and it is left alone.
-    """
+    """There is one issue on the culprit, as it is wanted. None is begun for what is over. It is found by its label,
+    never by GitHub's search, which lags. Its last line says what the bot did last: where the issue is in another state,
+    a person decided, and it is left alone."""
     alone, commit = culprit.kind == "commit", bot.repository.get_commit(culprit.commit)
     pulls = patiently("pull request", lambda: list(commit.get_pulls()), bot) if alone else []
     pull = next((one.number for one in pulls if one.merged_at), None)

@@ -161,12 +161,9 @@ def fetch(
     acceptances: bool = True,
     pairs: Sequence[ComparedPair] = (),
 ) -> RunInfo:
-    """Fills the folder `into` with `run-info.json`, `<label>.run.json` and `<label>.failure.json`.
-
-    `asked`: commits and pull request of a run that no pull request started, from whoever authorised it; `pairs`: the
-    commits where it compared several. `acceptances`: those that stand are looked up, which takes a token that sees
-    checks. Raises GitHubError where the API cannot be used.
-    """
+    """Fills the folder `into` with `run-info.json`, `<label>.run.json` and `<label>.failure.json`. `asked`: commits and
+    pull request of a run that no pull request started, from whoever authorised it; `pairs`: the commits where it
+    compared several. `acceptances`: look up those that stand, which takes a token that sees checks."""
     run = patiently("run", lambda: read_run(bot, run_id), bot)
     of_group = asked is None and run.event == GROUP
     pull, why_none, shared = None, None, False
@@ -243,10 +240,8 @@ def _identity(bot: Bot, run: WorkflowRun, known: Run, **more: str) -> Run:
 
 def find_pull(bot: Bot, run: WorkflowRun) -> tuple[PullRequest | None, str | None, bool]:
     """The pull request of the run's head commit; else why there is none, and whether that is because there are several.
-
-    GitHub names none for a fork's run. So it is looked up by the run's branch in its repository: an open one whose
-    head is the run's commit, else one whose head moved on or that was closed.
-    """
+    GitHub names none for a fork's run, so it is looked up by branch: an open one whose head is the run's commit, else
+    one whose head moved on or that was closed."""
     if not run.event.startswith("pull_request"):
         return None, f"the run was started by {run.event}, not by a pull request", False
     if run.head_repository is None or not run.head_branch:
@@ -274,11 +269,8 @@ _NO_TITLE = (
 
 
 def _of_group(bot: Bot, run: WorkflowRun) -> tuple[Run, SeenPull, bool]:
-    """What a merge queue's group is and changes, and whether it changes what measures it.
-
-    A group that does could give its run any title. So its workflows are compared with the default branch's, and count
-    as changed by whatever else is still queued before it.
-    """
+    """What a merge queue's group is and changes, and whether it changes what measures it: then its run could have any
+    title. So workflows are compared with the default branch's, and whatever is queued before it counts, too."""
     title = _GROUP_TITLE.fullmatch(run.display_title)
     base = title[1] if title and title[2] == run.head_sha and title[1] != run.head_sha else None
     since, changed = client.compared(bot, base or run.head_sha, run.head_sha)

@@ -88,10 +88,9 @@ def read(path: Path) -> Proposals:
         return Proposals.model_validate(tomllib.loads(files.content(path).decode()))
     except OSError:
         raise UsageError(f"{path} cannot be read: call this in a checkout of the repository that is proved") from None
-    except ValidationError as error:
-        raise UsageError(f"{path} does not fit: {faults(error)}") from None
     except ValueError as error:
-        raise UsageError(f"{path} is not TOML: {error}") from None
+        why = f"does not fit: {faults(error)}" if isinstance(error, ValidationError) else f"is not TOML: {error}"
+        raise UsageError(f"{path} {why}") from None
 
 
 def changed(files: Mapping[str, str], changes: Sequence[Change]) -> dict[str, str]:

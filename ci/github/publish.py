@@ -46,10 +46,7 @@ def post(
     trusted: Trusted = NOTHING_TRUSTED,
 ) -> int:
     """Posts what the folder holds: comment, check run, label, job summary. 0 posted or rightly left out, 3 not posted.
-
-    `page`: the address of the HTML page. What the token may not do is named in the job summary, which always has
-    everything.
-    """
+    `page`: the address of the HTML page. What the token may not do is named in the job summary."""
     info = read_run_info(folder)
     if info.under_way:
         return _exit_code(_post_awaited(bot, info))
@@ -183,11 +180,8 @@ def _tell(bot: Bot, what: str, why: str) -> None:
 def line_notes(
     posting: Posting, files: Sequence[tuple[str, str]], kernel_paths: Sequence[str]
 ) -> tuple[Annotation, ...]:
-    """Remarks beside the changed kernel lines. `files`: path and patch of each changed file.
-
-    One where something regressed, is wrong or is faster: which lines did it is not known, so it stands at the longest
-    hunk. A compiler's error and what compute-sanitizer found stand at their own lines.
-    """
+    """Remarks beside the changed kernel lines. `files`: path and patch of each changed file. Which lines made something
+    slower, faster or wrong is not known, so that remark stands at the longest hunk."""
     changed = {path: patch for path, patch in files if path.startswith(tuple(kernel_paths))}
     found = [note for one in posting.gpus for note in _of_compiler(one, changed, posting.title)]
     found += dict.fromkeys(note for one in posting.gpus for note in _of_sanitizer(one, posting, tuple(kernel_paths)))

@@ -127,11 +127,8 @@ def put_comment(
     line: str = "",
 ) -> Posted:
     """The pull request has one comment of the bot on this topic, and it holds `texts[0]`, or the result of a newer run.
-
-    `texts`: the same, ever shorter; a shorter one is used where GitHub finds the longer one too long. `begin`: else a
-    comment that is there is edited, and none is begun. `line`: the hidden last line of a comment that holds no run's
-    result, which an issue may have, too; it has no `stamp`.
-    """
+    `texts`: the same, ever shorter, for where GitHub finds one too long. `begin`: else only a comment that is there is
+    edited. `line`: the last line of one that holds no run's result, and has no `stamp`; an issue may have it, too."""
     last = state_line(topic, stamp) if stamp is not None else line
     like = _state(topic) if stamp is not None else re.compile(re.escape(line))
     bodies = [f"{text.rstrip()}\n{last}" for text in texts if len(text) + len(last) < render.COMMENT_LIMIT]
@@ -223,11 +220,8 @@ def put_labels(
 
 
 def put_results(bot: Bot, number: int, text: str, stamp: Stamp) -> Posted:
-    """The block in the description holds `text`, unless its author wrote there, or the result is of an older commit.
-
-    Read anew right before each write, since authors edit descriptions. What is there already is not written again: an
-    edit may start workflows, which must come to an end.
-    """
+    """The block in the description holds `text`, unless its author wrote there, or the result is of an older commit. It
+    is read right before each write, since authors edit; and written once, since an edit may start workflows."""
     outcome = "unchanged"
 
     def step() -> Posted | None:

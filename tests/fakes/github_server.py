@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
-from openapi_core import OpenAPI
+from openapi_core import Config, OpenAPI
 from openapi_core.testing import MockRequest, MockResponse
 
 HERE = Path(__file__).parent
@@ -54,7 +54,7 @@ def description() -> Json:
 
 @functools.cache
 def specification() -> OpenAPI:
-    return OpenAPI.from_dict(description())
+    return OpenAPI.from_dict(description(), config=Config(spec_validator_cls=None))  # GitHub's own is taken as it is
 
 
 def example(name: str) -> Any:

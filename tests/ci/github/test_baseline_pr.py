@@ -21,8 +21,10 @@ RULES = Policy.model_validate({"measure": {"gpus": [{"label": "l4", "target": "8
 
 
 def measured(example: str = "faster") -> RunRecord:
+    """Two of an example's cases."""
     found = EXAMPLES[example]().record
-    return found.model_copy(update={"run": record.Run(head_sha=HEAD_SHA, created_at="2026-11-20T10:00:00Z")})
+    kept, run = run_record(timed_cases(found)[-2:]), record.Run(head_sha=HEAD_SHA, created_at="2026-11-20T10:00:00Z")
+    return found.model_copy(update={"run": run, "cases": kept.cases, "processes": kept.processes})
 
 
 @pytest.fixture
