@@ -16,7 +16,7 @@ from kernelgate.bench.core import files
 from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import KernelgateError, RecordError, UsageError
 from kernelgate.bench.system import git, progress
-from kernelgate.ci.commands.options import OUTPUT_FOLDER, PATH, Answered, answers, json_option, shown
+from kernelgate.ci.commands.options import OUTPUT_FOLDER, PATH, Answered, Command, answers, json_option, shown
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.history import culprits, database, facts, index, keep, nights, retention
@@ -35,9 +35,14 @@ from kernelgate.ci.report import dashboard, dashboard_write
 FOLDER = ".kernelgate/history"
 """In the checkout; git is told to ignore it."""
 
-card_option = click.option("--card", help="Of this kernel.")
-case_option = click.option("--case", help="Written as `kernelgate cards` lists them.")
-gpu_option = click.option("--gpu", help="A part of the GPU's name, such as h200.")
+
+def of_series(command: Command) -> Command:
+    """Gives a command the options that choose series."""
+    command = click.option("--gpu", help="A part of the GPU's name, such as h200.")(command)
+    command = click.option("--case", help="Written as `kernelgate cards` lists them.")(command)
+    return click.option("--card", help="Of this kernel.")(command)
+
+
 release_option = click.option(
     "--release", help="A tag or commit that is compared with. Default: the default branch's newest tag."
 )
@@ -105,9 +110,7 @@ def history(context: click.Context, store: str | None, database: str | None, pol
 
 
 @history.command()
-@card_option
-@case_option
-@gpu_option
+@of_series
 @click.option("--since", help="What was measured from this day on, such as 2026-08-01.")
 @json_option(facts.ShownHistory, f"Print one object with all points and comparisons ({page('history.md')}).")
 @click.pass_obj
@@ -178,9 +181,7 @@ def add(places: Places, records: tuple[Path, ...]) -> Answered:
 
 
 @history.command()
-@card_option
-@case_option
-@gpu_option
+@of_series
 @answers(facts.ShownChanges, f"Print one object: `changes`, oldest first ({page('history.md')}).")
 @click.pass_obj
 def changes(places: Places, /, **asked: str | None) -> Answered:
@@ -299,9 +300,7 @@ def verify(places: Places) -> Answered:
 @history.command()
 @click.argument("kind", type=click.Choice(["accepted", "excluded"]))
 @click.argument("commit")
-@card_option
-@case_option
-@gpu_option
+@of_series
 @click.option("--why", required=True, help="The reason, for whoever reads it.")
 @click.option("--by", envvar=["GITHUB_ACTOR", "USER"], required=True, help="Who decided. Default: the user's login.")
 @answers(facts.DecidedCases)

@@ -31,7 +31,8 @@ def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def github() -> Iterator[FakeGitHub]:
+def github(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
+    monkeypatch.setattr("requests.sessions.get_environ_proxies", lambda *_, **__: {})  # which takes a tenth of the time
     with FakeGitHub() as fake:
         yield fake
 

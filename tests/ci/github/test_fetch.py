@@ -170,15 +170,6 @@ def test_sizes_are_limited_whatever_github_says_of_them(
     assert "more than 1000 bytes came" in info.refused[1]
 
 
-def test_many_artifacts_are_not_all_downloaded(desk: Desk, tmp_path: Path, run: Json) -> None:
-    for number in range(150):
-        desk.github.add_artifact(run, f"kernelgate-record-x{number}", b"no zip")
-    info, _ = taken(desk, tmp_path, run)
-    assert len([said for said in desk.github.requests if said.path.startswith("/blob/")]) == 16
-    assert len(info.refused) == 17
-    assert info.refused[0].startswith("the artifacts of 134 more labels, such as x133, are refused")
-
-
 def test_of_two_attempts_the_newer_artifact_counts(desk: Desk, tmp_path: Path, run: Json) -> None:
     """GitHub lists the artifacts of every attempt, in no order that it promises. What an older one left broken is made
     up for."""

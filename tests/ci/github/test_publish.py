@@ -335,20 +335,6 @@ def test_one_thing_that_fails_does_not_keep_the_others(desk: Desk, tmp_path: Pat
     assert concluded(desk) == ("failure", ["performance: regressed"])
 
 
-@pytest.mark.parametrize(
-    ("pull", "conclusion"),
-    [
-        ({"files": [{"filename": "old/k.cuh", "previous_filename": "csrc/k.cuh"}]}, "failure"),
-        ({"files": [{"filename": "a"}], "changed_files": 4000}, "action_required"),
-    ],
-)
-def test_a_kernel_change_not_listed_does_not_pass(
-    desk: Desk, tmp_path: Path, pull: dict[str, Any], conclusion: str
-) -> None:
-    post(desk.bot, measured(desk, tmp_path, l4("equivalent"), body="thanks", **pull), POLICY)
-    assert the_check(desk)["conclusion"] == conclusion
-
-
 def stopped(desk: Desk, tmp_path: Path, records: dict[str, dict[str, bytes]], *jobs: tuple[str, str]) -> str:
     """Posts a run that left these records and in which these jobs failed at a step; the comment."""
     run = desk.github.add_run(the_pull(desk), conclusion="failure")
