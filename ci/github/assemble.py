@@ -346,7 +346,8 @@ def _unjudged(decision: Decision, said: str, summary: str, now: Line, quiet: boo
 
 def _untrusted(touches_kernel: bool, queued: bool) -> Posting:
     """Where no kernel is touched, there is nothing to judge; else a merge waits for somebody to have it measured."""
-    why = f"not judged: this {'merge group' if queued else 'pull request'} changes the workflows that measure it"
+    what = "this merge group changes the workflows" if queued else "this pull request changes the workflows"
+    why = f"not judged: {what} that measure it"
     how = " somebody with write access can have it measured by the default branch's workflow: "
     alone = " merge what changes workflows first, in a pull request of its own."
     proves = "Its records prove nothing, since its own workflow wrote them."
