@@ -160,8 +160,8 @@ def worst() -> str:
         ("runner", lambda: f"stop it after {RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f} idle minutes"),
         ("runner", lambda: f"-mmin +{RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f}"),
         ("statistics", lambda: "is more than {:g}%, three if it is more than {:g}%".format(*inference.LOTTERY_PCT)),
-        ("statistics", lambda: f"takes {RULES.gates.regression_pct / RULES.gates.mean_regression_pct:g} cases"),
-        ("statistics", lambda: f"in {2 * 0.25**2:.1%} of two-process runs, but in {2 * 0.25**4:.1%} of four"),
+        ("statistics", lambda: f"needs at least {RULES.gates.regression_pct / RULES.gates.mean_regression_pct:g} cases"),
+        ("statistics", lambda: f"in {2 * 0.25**2:.1%} of runs, all of four in {2 * 0.25**4:.1%}"),
         ("statistics", lambda: f"where 3% of 800 calls are wrong, {0.75**24:.1%}; where 1% are, {0.75**8:.0%}"),
     ],
 )
@@ -253,15 +253,15 @@ at least `to_block` ({RULES.processes.to_block}) processes
 `margin_pct` ({RULES.gates.margin_pct}%)
 `mean_regression_pct` ({RULES.gates.mean_regression_pct}%)
 `mean_improvement_pct` ({RULES.gates.mean_improvement_pct}%)
-left out above {ci.judge.dependence.CARRY_OVER_PCT}%
+this changes by more than {ci.judge.dependence.CARRY_OVER_PCT}% is left out
 SM clocks of head and base differ by {ci.judge.dependence.SIDE_CLOCK_PCT}%
 SM clocks more than {ci.judge.validity.CLOCK_CHANGE_PCT}% apart
-above {ci.judge.validity.WARN_TEMPERATURE_C} °C; CV above {ci.judge.validity.WARN_CV_PCT}%
+above {ci.judge.validity.WARN_TEMPERATURE_C} °C. `noisy`: the times' CV is above {ci.judge.validity.WARN_CV_PCT}%
 fewer than {ci.judge.validity.DISTINCT_VALUES} distinct values
 modes at least {ci.judge.validity.MODE_DISTANCE_PCT}% apart
 times change by {ci.judge.validity.DRIFT_PCT}% within a process
 scatter too far (p < {ci.judge.dependence.DISAGREE_P})
-lie further apart than {ci.judge.dependence.DISAGREE_PCT}% and than a quarter of the mean change
+lie apart by more than {ci.judge.dependence.DISAGREE_PCT}% and more than a quarter of their mean
 {ci.judge.validity.BEYOND_REFERENCE} times as fast as base and reference
 fewer than {ci.judge.estimate.MINIMUM_ROUNDS} rounds
 by more than {ci.judge.witness.TOLERANCE_PCT}% ({ci.judge.witness.CPU_TOLERANCE_PCT}% on a CPU)
