@@ -45,7 +45,7 @@ def test_each_command_is_taken_and_runs_where_it_needs_no_gpu(
 
 def test_the_quick_reference_has_every_verb_and_exit_code() -> None:
     table = TEXT.split("## Quick reference")[1]
-    assert set(re.findall(r"^- `kernelgate (\w+)`", table, re.MULTILINE)) == set(docs_code.top_level())
+    assert set(re.findall(r"^- `(\w+)` ", table, re.MULTILINE)) == set(docs_code.top_level())
     codes = {exit_codes.STOP, PreemptedError.exit_code, exit_codes.UNEXPECTED, exit_codes.INPUT_OUTPUT}
     assert {str(code) for code in codes | {exit_codes.CLOSED_PIPE}} <= set(
         re.findall(r"^- (\d+): ", table, re.MULTILINE)

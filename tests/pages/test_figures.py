@@ -195,16 +195,16 @@ or the launch more than {ci.explain.next_step.LAUNCH_SHARE*100}% of it |
 | a pipe or the issue slots are {ci.explain.bottleneck.UNIT_BUSY_PCT}% busy |
 A unit is *busy* from {ci.explain.bottleneck.UNIT_BUSY_PCT}% of its peak on
 of its peak on; at {ci.explain.bottleneck.SATURATED_PCT}% it is the limit
-| effect | p below {ci.judge.stats.GATES_P} (Holm), which *certain* includes
-Cliff's delta from {ci.judge.verdict.CLIFFS_DELTA} |
-| certain | p below {RULES.certainty.alpha}:
-| {ci.explain.next_step.KEEP_FROM} times as fast as before |
-| below {RULES.gates.reference_min} | stop and profile |
-| below {ci.explain.next_step.PROFILE_BELOW} | profile, remove
-| below {ci.explain.next_step.TUNE_BELOW} | full profile
+**effect**: p below {ci.judge.stats.GATES_P} (Holm), which *certain* includes
+includes, and Cliff's delta from {ci.judge.verdict.CLIFFS_DELTA}
+**certain**: p below {RULES.certainty.alpha}:
+below the reference's speed: {ci.explain.next_step.KEEP_FROM} times as fast as before
+- below {RULES.gates.reference_min}: stop and profile
+- below {ci.explain.next_step.PROFILE_BELOW}: profile, remove
+- below {ci.explain.next_step.TUNE_BELOW}: full profile
 {RULES.agents.gpu_seconds} by default
 at most {ci.lab.mcp_server.SESSION_GPU_SECONDS} of them in one [optimisation session]
-| from {ci.explain.next_step.NEXT_BOTTLENECK_FROM} | profile again""",
+- from {ci.explain.next_step.NEXT_BOTTLENECK_FROM}: profile again""",
     "loop": """\
 ends after {ci.lab.state.OPTIMISE_MINUTES} minutes (`--minutes`)
 of which {ci.lab.state.CHANGE_MINUTES} are meant for changes

@@ -53,7 +53,7 @@ def test_its_times_are_those_of_the_sessions() -> None:
     parts = re.findall(r"^### .*: (\d+) minutes$", LOOP, re.MULTILINE)
     assert sum(map(int, parts)) == 30, "the first 30 minutes"
     for gate in state.gate_states((Opened(name="", objective=""),)):
-        assert f"| {gate.name} | {gate.limit_minutes:g} | {gate.passes} |" in LOOP
+        assert f"- {gate.name} ({gate.limit_minutes:g}): {gate.passes}\n" in LOOP
 
 
 def test_every_member_is_in_the_table_and_no_other() -> None:
