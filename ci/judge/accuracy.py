@@ -1,6 +1,5 @@
-"""Whether the head's outputs are less accurate than the base's, both within the tolerance. Base and head computed from
-the same inputs, draw by draw; the differences of their errors are held against margins by Student's t, with the level
-shared among all outputs and measures (Bonferroni). docs/statistics.md ("Accuracy") has the model."""
+"""Whether the head's outputs are less accurate than the base's, both within the tolerance: docs/statistics.md
+("Accuracy") has the model."""
 
 from __future__ import annotations
 
@@ -83,7 +82,7 @@ def _judged(card: str, one: OutputAccuracy, alpha: float) -> AccuracyVerdict:
     key = CaseKey(card, one.case)
     if one.identical >= one.base.draws:
         return AccuracyVerdict(key, one, Standing.IDENTICAL)
-    if worse := tuple(_worse(one, alpha)):
+    if worse := _worse(one, alpha):
         return AccuracyVerdict(key, one, Standing.LESS, worse)
     ratios, margin = _ratios(one.base.mean, one.head.mean), math.log1p(ACCURACY_MARGIN_PCT / 100)
     low, high = _low(ratios, alpha), -_low(-ratios, alpha)
@@ -117,17 +116,16 @@ def _severity(one: AccuracyVerdict) -> tuple[int, int, float]:
     return list(Standing).index(one.standing), first, ratio if one.standing is Standing.MORE else -ratio
 
 
-def _worse(one: OutputAccuracy, alpha: float) -> Iterator[ErrorMeasure]:
+def _worse(one: OutputAccuracy, alpha: float) -> tuple[ErrorMeasure, ...]:
     base, head = one.base, one.head
-    if _low(_ratios(base.mean, head.mean), alpha) > math.log1p(ACCURACY_MARGIN_PCT / 100):
-        yield ErrorMeasure.MEAN
-    limit = max(BIAS_ULP, BIAS_SHARE * float(np.mean(head.mean)))
-    if _low(_size(head.outward) - _size(base.outward), alpha) > limit:
-        yield ErrorMeasure.OUTWARD
-    if _low(_size(head.bias) - _size(base.bias), alpha) > limit:
-        yield ErrorMeasure.BIAS
-    if _low(_ratios(base.maximum, head.maximum), alpha) > math.log1p(MAXIMUM_PCT / 100):
-        yield ErrorMeasure.MAXIMUM
+    bias = max(BIAS_ULP, BIAS_SHARE * float(np.mean(head.mean)))
+    increases = (
+        (ErrorMeasure.MEAN, _ratios(base.mean, head.mean), math.log1p(ACCURACY_MARGIN_PCT / 100)),
+        (ErrorMeasure.OUTWARD, _size(head.outward) - _size(base.outward), bias),
+        (ErrorMeasure.BIAS, _size(head.bias) - _size(base.bias), bias),
+        (ErrorMeasure.MAXIMUM, _ratios(base.maximum, head.maximum), math.log1p(MAXIMUM_PCT / 100)),
+    )
+    return tuple(measure for measure, values, margin in increases if _low(values, alpha) > margin)
 
 
 def _ratios(base: Sequence[float], head: Sequence[float]) -> Array:

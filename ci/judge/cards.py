@@ -18,8 +18,7 @@ MEASURED_BEFORE = "measured_before"
 
 
 def same_library(record: RunRecord) -> frozenset[str]:
-    """The cards whose base and head are one library, called in one way: of the same sources, or of others that compile
-    to the same bytes, or but for what no call depends on."""
+    """The cards whose base and head are one library, called in one way."""
 
     def are_one(base: Build, head: Build) -> bool:
         if head.call_hash is None or base.call_hash != head.call_hash or base.python != head.python:
@@ -79,7 +78,7 @@ def compared(record: RunRecord) -> tuple[TimedCase, ...]:
 
 
 def of_head(record: RunRecord) -> frozenset[str]:
-    """The cards that the head itself brought. What they say decides nothing: a change cannot be its own judge."""
+    """The cards that the head itself brought: a change cannot be its own judge."""
     own = {card.name for card in record.cards if card.source == "head"}
     noted = {note.card or "" for note in notes(record, NO_CARD_ON_BASE)}
     if "" in noted:
@@ -93,12 +92,9 @@ def notes(record: RunRecord, code: str) -> tuple[Note, ...]:
 
 def without(record: RunRecord, left_out: Collection[str]) -> RunRecord:
     """The record as if these cards were not in it, as far as correctness and the compiler's facts go."""
-    if not left_out:
-        return record
 
-    def kept(of: RunRecord | Process, part: str) -> dict[str, object]:
-        return {part: tuple(one for one in getattr(of, part) if one.card not in left_out)}
+    def kept(of: RunRecord | Process, *parts: str) -> dict[str, object]:
+        return {part: tuple(one for one in getattr(of, part) if one.card not in left_out) for part in parts}
 
     processes = tuple(one.model_copy(update=kept(one, "timings")) for one in record.processes)
-    lists = kept(record, "builds") | kept(record, "checks") | kept(record, "cases")
-    return record.model_copy(update={**lists, "processes": processes})
+    return record.model_copy(update={**kept(record, "builds", "checks", "cases"), "processes": processes})

@@ -98,10 +98,9 @@ class ProcessChange:
 
 @dataclass(frozen=True)
 class Speeds:
-    """One side's typical times in microseconds: two where it falls into two modes."""
-
     side: str
     us: tuple[float, ...]
+    """Typical times: two where the side falls into two modes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +170,7 @@ class MeanVerdict:
     """Two-sided, of no difference, adjusted over the means of the record."""
     cases: int
     of: int
-    """How many cases of the card were compared; of the others nothing could be told."""
+    """How many cases of the card were compared."""
     processes: int
     """Of the case with the fewest."""
 
@@ -218,7 +217,6 @@ _ACTS = {Status.REGRESSED, Status.LIKELY_SLOWER, Status.IMPROVED}
 
 
 def overall(cases: Iterable[CaseVerdict], means: Iterable[MeanVerdict] = ()) -> Outcome:
-    """A regression anywhere decides, then a likely one, then what could not be told."""
     statuses = {case.status for case in cases} | {mean.status for mean in means if mean.status in _ACTS}
     return next((status.outcome for status in _DECIDES if status in statuses), Outcome.EQUIVALENT)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from operator import itemgetter
 from typing import Final
 
 from kernelgate.bench.record import (
@@ -62,12 +63,13 @@ def against_plan(record: RunRecord, label: str) -> Completeness:
     contrary = tuple(_contradictions(record, expected, label))
     if None not in (record.run.plan_hash, expected.hash) and record.run.plan_hash != expected.hash:
         return Completeness((REPLANNED,), contrary=contrary)
-    by_head, by_machine = _missing(record, expected)
+    lacks = sorted(_missing(record, expected), key=itemgetter(0))
     # What the head itself brought decides nothing, so it may be there.
     asked, own = {case.key for case in expected.cases}, cards.of_head(record)
     if asked and (extra := [case for case in record.cases if case.key not in asked and case.card not in own]):
         contrary += (("it holds ", *_named(record, extra), ", which the plan did not ask for"),)
-    return Completeness((*by_head, *by_machine), bool(by_machine and not by_head), contrary)
+    by_machine = bool(lacks) and all(unable for unable, _ in lacks)
+    return Completeness(tuple(line for _, line in lacks), by_machine, contrary)
 
 
 MEANT = "if that is meant, an administrator merges past the check"
@@ -103,42 +105,40 @@ def too_large(record: RunRecord, expected: Expected, rules: Processes) -> Line:
     return ()
 
 
-def _missing(record: RunRecord, expected: Expected) -> tuple[list[Line], list[Line]]:
-    """What is missing that the head may have caused, and what the machine alone."""
-    by_head, by_machine = list[Line](), list[Line]()
+Lack = tuple[bool, Line]
+"""Whether the machine alone may be why, and what is missing."""
+
+
+def _missing(record: RunRecord, expected: Expected) -> Iterator[Lack]:
     # Of the devices that timed something, or of the first where nothing was timed.
     known_devices = {one.id: one.device.compute_capability for one in record.environments}
     used = {known_devices.get(process.environment) for process in record.processes if process.timings}
     if expected.target is not None and None in (used or {record.environment.device.compute_capability}):
         unknown = "it is not known on which compute capability it was measured; the plan asked for "
-        by_head.append((unknown, Code(expected.target)))
+        yield False, (unknown, Code(expected.target))
     # Cards of the plan that were judged by the head's own all the same.
     if own := sorted(cards.of_head(record) & {card.name for card in expected.cards if card.source != "head"}):
-        by = f" {_were(own)} judged by the card of this pull request, not by that of the plan"
-        by_head.append((*_listed(own), by))
+        yield False, (*_listed(own), f" {_were(own)} judged by the card of this pull request, not by that of the plan")
     known = cards.known(record)
     gone = sorted({case.card for case in expected.cases} - known) if known and "" not in known else []
     if gone:
         said = f", which the head may have deleted or renamed: {MEANT}"
-        by_head.append(("nothing was measured of the card ", *_listed(gone), said))
+        yield False, ("nothing was measured of the card ", *_listed(gone), said)
     exempt = cards.same_library(record) | {*own, *gone}
-    by_head += _untimed(record, expected, exempt)
+    yield from _untimed(record, expected, exempt)
     for kind in expected.checks:
         if kind == "witness":
-            by_head += _unwitnessed(record, expected, exempt)
+            yield from _unwitnessed(record, expected, exempt)
         else:
-            for unable, line in _unchecked(record, expected, kind, exempt):
-                (by_machine if unable else by_head).append(line)
+            yield from _unchecked(record, expected, kind, exempt)
     checked = timed_cases(record, correctness.CHECKED)
-    by_head += _unverified(record, [case for case in checked if case.case.card not in exempt])
-    for unable, line in _without_reference(record, expected, exempt):
-        (by_machine if unable else by_head).append(line)
+    yield from _unverified(record, [case for case in checked if case.case.card not in exempt])
+    yield from _without_reference(record, expected, exempt)
     if record.run.ended not in (None, "complete"):
-        by_head.append((f"the run ended early: {record.run.ended}",))
-    return by_head, by_machine
+        yield False, (f"the run ended early: {record.run.ended}",)
 
 
-def _untimed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:
+def _untimed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Lack]:
     counts = {case.key: sum(bool(one.samples_us.get("head")) for one in case.processes) for case in timed_cases(record)}
     held = {case.key: counts.get(case.key, 0) for case in expected.cases}
     least = expected.processes or 1
@@ -151,10 +151,8 @@ def _untimed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> 
     yield from _said(record, short, f"timed in {spread(held[case.key] for case in short)} of {least} processes")
 
 
-def _unchecked(
-    record: RunRecord, expected: Expected, kind: CheckKind, exempt: Collection[str]
-) -> Iterator[tuple[bool, Line]]:
-    """The cards for which a check did not run to its end, and whether because the machine has no compute-sanitizer."""
+def _unchecked(record: RunRecord, expected: Expected, kind: CheckKind, exempt: Collection[str]) -> Iterator[Lack]:
+    """The cards for which a check did not run to its end: the machine may have no compute-sanitizer."""
     made = {check.card: check for check in record.checks if check.kind == kind}
     asked = {card.name for card in expected.cards} | {case.card for case in expected.cases}
     by_words: dict[tuple[bool, str], list[str]] = {}
@@ -172,19 +170,17 @@ def _why_not(check: Check | None) -> str:
     """What is to be said of a check that did not come to its end, as "did not run: the tool is missing"; else empty."""
     if check is None:
         return "did not run"
-    if check.kind == "sanitizer":
-        ended = correctness.sanitized(check)
-    else:
-        whole = check.status == "passed" and len(check.results) >= max(check.asked or 0, 1)
-        ended = whole or check.status == "failed"
+    sanitizer = check.kind == "sanitizer"
+    whole = check.status == "passed" and len(check.results) >= max(check.asked or 0, 1)
+    ended = correctness.sanitized(check) if sanitizer else whole or check.status == "failed"
     if ended:
         return ""
-    ran = len(check.results) or (check.run or 0 if check.kind == "sanitizer" else 0)
+    ran = len(check.results) or (check.run or 0 if sanitizer else 0)
     did = f"ran only {ran} of {check.asked}" if ran and check.asked else "did not run"
     return f"{did}: {sentence(check.reason)}" if check.reason else did
 
 
-def _unverified(record: RunRecord, timed: Sequence[TimedCase]) -> Iterator[Line]:
+def _unverified(record: RunRecord, timed: Sequence[TimedCase]) -> Iterator[Lack]:
     """The cases that some process timed without comparing outputs of what it timed, or next to none."""
 
     def with_share(below: float, roles: Collection[Role]) -> list[Case]:
@@ -192,11 +188,11 @@ def _unverified(record: RunRecord, timed: Sequence[TimedCase]) -> Iterator[Line]
         return list({case.key: case for case, one in shares if _share(one.timing) <= below}.values())
 
     if silent := with_share(0.0, correctness.CHECKED):
-        yield ("the outputs of ", *_named(record, silent), " were not compared in every process")
+        yield False, ("the outputs of ", *_named(record, silent), " were not compared in every process")
     if few := [case for case in with_share(LEAST_COMPARED, COMPARED) if case not in silent]:
         slow = ", and more are once the card's oracle takes less time" if cards.notes(record, COMPARED_IN_PART) else ""
         said = f" less than {100 * LEAST_COMPARED:g}% were compared: they are not verified{slow}"
-        yield ("of the calls of ", *_named(record, few), said)
+        yield False, ("of the calls of ", *_named(record, few), said)
 
 
 def _share(timing: Timing) -> float:
@@ -245,9 +241,9 @@ def _impossible(one: TimedProcess) -> Iterator[str]:
         yield "every call read inputs that an earlier one had read"
 
 
-def _without_reference(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[tuple[bool, Line]]:
-    """The cases whose card has a reference that was not timed, and whether a note says why. One that could not be is
-    excused where no code of base or head had a part in that, or the device's limits say what is plausible."""
+def _without_reference(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Lack]:
+    """The cases whose card has a reference that was not timed: the machine's fault where a note says why. One that
+    could not be is excused where no code of base or head had a part in that, or the device's limits are known."""
     referring = {card.name for card in expected.cards if card.reference is not None} - set(exempt)
     excused = {note.card for note in cards.notes(record, NO_REFERENCE)}
     asked = {case.key for case in expected.cases if case.card in referring}
@@ -265,7 +261,7 @@ def _without_reference(record: RunRecord, expected: Expected, exempt: Collection
         yield noted, ("the reference of ", *_named(record, cases), why_not)
 
 
-def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:
+def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Lack]:
     seen, timed = witness.log_ratios(record), timed_cases(record)
     both = {one.key for one in timed if any(all(map(process.samples_us.get, SIDES)) for process in one.processes)}
     lacking: dict[str, list[Case]] = {}
@@ -277,10 +273,10 @@ def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str])
         yield from _said(record, unseen, f"not timed by the witness{f': {sentence(why)}' if why else ''}")
 
 
-def _said(record: RunRecord, cases: Sequence[Case], what: str) -> Iterator[Line]:
+def _said(record: RunRecord, cases: Sequence[Case], what: str) -> Iterator[Lack]:
     """ "x, y were not timed"; nothing of no case."""
     if cases:
-        yield (*_named(record, cases), f" {_were(cases)} {what}")
+        yield False, (*_named(record, cases), f" {_were(cases)} {what}")
 
 
 def _named(record: RunRecord, cases: Sequence[Case]) -> tuple[Piece, ...]:

@@ -1,23 +1,17 @@
-"""The gate: what blocks the merge, what the check concludes, which label is set. Decided here alone.
+"""The gate: what blocks the merge, what the check concludes, which label is set. Decided here alone, in this order:
 
-Plain data in, a `Decision` out. The rules, in order:
-
-1. What is certain and bad blocks: a head that does not compile, a wrong output, a finding of compute-sanitizer that the
-   base does not have, a regression, a static finding, a loss of accuracy, a speed far below the reference or a memory
-   far above it that the policy fails, a contradicted claim or an incomplete description where the policy says so. The
-   check fails.
+1. What is certain and bad blocks (`BlockCode`): the check fails.
 2. A doubt that the head may have caused holds the merge, unless the policy lets it pass, and so does a GPU of which
    nothing is known: the check asks for action until it is measured. What the machine alone made unclear is said; the
    check is neutral, and no label says improved or unchanged.
 3. The check succeeds only where every GPU was measured as planned, every verdict is certain, and none is slower. What
-   is certainly slower within the gates neither blocks nor passes: the check is neutral. A card with one library on both
-   sides is certain without times: no kernel changed.
+   is certainly slower within the gates is neutral. A card with one library on both sides is certain without times.
 4. Where a step that runs the head failed, and only what the head could have written says why, nobody is blamed and
    nothing passes, whatever the policy: the check waits for somebody who has it measured again.
-5. A regression that somebody with write access accepted, of this very head against this very base, no longer blocks.
-   It stays what it is: the check is neutral, never a success, and everything else blocks as before.
+5. A regression that somebody with write access accepted, of this very head against this very base, no longer blocks:
+   the check is neutral, never a success.
 
-What a card that the head itself brought says decides nothing: it neither blocks nor passes, since its author wrote it.
+What a card that the head itself brought says decides nothing, since its author wrote it.
 """
 
 from __future__ import annotations
@@ -52,8 +46,7 @@ class Label(StrEnum):
 
 
 class BlockCode(StrEnum):
-    """Why a merge is blocked, the headline's reason first; the words are in ci/report/headline.py and
-    ci/report/now.py."""
+    """Why a merge is blocked, the headline's reason first."""
 
     WRONG_OUTPUT = "wrong_output"
     DOES_NOT_COMPILE = "does_not_compile"
@@ -129,7 +122,6 @@ class GpuEvidence:
     doubts: tuple[Doubt, ...] = ()
     head_sha: str | None = None
     base_sha: str | None = None
-    """The commits that were compared."""
 
 
 @dataclass(frozen=True)
@@ -148,8 +140,7 @@ class Decision:
     again: bool = False
     """It is measured again by itself, and held until then, whoever caused the doubt."""
     settled: bool = False
-    """Everything is known, and but for what is accepted nothing is in doubt: as a success, this takes an earlier
-    failure of the same commit back."""
+    """But for what is accepted nothing is in doubt: as a success, this takes an earlier failure of the commit back."""
 
     @property
     def blocks(self) -> bool:
@@ -226,9 +217,8 @@ def decide(
     hold: bool = True,
     again: bool = False,
 ) -> Decision:
-    """What follows from everything that is known. `description`: the sections that are missing and block. `refused`:
-    artifacts that could not be used. `accepted`: for whatever commits. `hold`: whether the policy lets a doubt hold the
-    merge. `again`: whether it may still be measured again by itself."""
+    """`description`: the sections that are missing and block. `refused`: artifacts that could not be used. `accepted`:
+    for whatever commits. `hold`: a doubt holds the merge. `again`: it may still be measured again by itself."""
     found = [Blocker(BlockCode.DESCRIPTION, None, section) for section in description]
     open_, regressions = [*refused], list[Regression]()
     doubts = [Doubt(REFUSED, None)] if refused else []
@@ -239,7 +229,6 @@ def decide(
         doubts += gpu.doubts
         if gpu.fault and not gpu.doubts and not gpu.fault.blocks:  # of a GPU without a record no record speaks
             doubts.append(Doubt(UNMEASURED, gpu.label, cause="head" if gpu.fault is Fault.DISPUTED else "machine"))
-        # A GPU without a record is no sentence here: its own report says why.
         where: Line = (Code(gpu.label), ": ") if len(gpus) > 1 else ()
         open_ += [(*where, *what) for what in gpu.missing]
     blockers = tuple(sorted(found, key=lambda one: list(BlockCode).index(one.code)))
@@ -298,7 +287,6 @@ def _accepted_cases(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> frozens
 
 
 def _is_settled(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> bool:
-    """Whether all is certain that is not accepted, whatever is slower within the gates."""
     if gpu.verdict is None or gpu.verdict.refused is not None or gpu.fault is not None:
         return False
     left_out = _accepted_cases(gpu, accepted)
@@ -308,14 +296,11 @@ def _is_settled(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> bool:
 
 
 def _label(outcomes: Sequence[Outcome | None], passes: bool) -> Label | None:
-    """Regressed on any GPU; else improved on one; unchanged only where every GPU shows it."""
     if Outcome.REGRESSED in outcomes:
         return Label.REGRESSED
-    if not passes:
-        return None
-    if Outcome.IMPROVED in outcomes:
+    if passes and Outcome.IMPROVED in outcomes:
         return Label.IMPROVED
-    return None if Outcome.FASTER in outcomes else Label.UNCHANGED
+    return Label.UNCHANGED if passes and Outcome.FASTER not in outcomes else None
 
 
 # ---- Doubts ----------------------------------------------------------------------------------------------------------
@@ -327,7 +312,6 @@ REFUSED: Final = "refused"
 INCOMPLETE: Final = "incomplete"
 UNMEASURED: Final = "not_measured"
 OCCUPANCY_UNKNOWN: Final = "occupancy_unknown"
-Cause = Literal["head", "machine"]
 OF_MACHINE: Final = frozenset({"throttled", "clock_change", "few_values", "too_few", UNCONFIRMED, VERIFIED_IN_PROCESS})
 """Findings that no head causes, or that withhold no more than the name of an improvement."""
 SCATTER: Final = frozenset({"processes_disagree", "lone_process"})
@@ -348,7 +332,7 @@ class Doubt:
     gpu: str | None
     subject: str = ""
     """The case, or the card whose cases it is about; untrusted text."""
-    cause: Cause = "head"
+    cause: Literal["head", "machine"] = "head"
     """`head` wherever the head may be the cause."""
 
     @property
@@ -358,7 +342,7 @@ class Doubt:
 
     @property
     def lasts(self) -> bool:
-        """Measured again, it is the same: what the machine lacks it lacks again."""
+        """Measured again, it is the same."""
         return self.code in LASTING or (self.code == INCOMPLETE and self.cause == "machine")
 
 

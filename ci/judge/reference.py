@@ -62,16 +62,15 @@ def memory(record: RunRecord) -> tuple[CaseMemory, ...]:
 
 def above_memory_max(record: RunRecord, gates: Gates) -> tuple[CaseMemory, ...]:
     """The cases whose head certainly takes more than `memory_max` times the reference, the worst first."""
-    known = [(one, one.head, one.reference) for one in memory(record) if one.head and one.reference]
-    found = [one for one, head, beside in known if beside.most and head.least > gates.memory_max * beside.most]
+    known = [(one, one.head.least, one.reference.most) for one in memory(record) if one.head and one.reference]
+    found = [one for one, head, beside in known if beside and head > gates.memory_max * beside]
     return tuple(sorted(found, key=lambda one: -(one.times or 0.0)))
 
 
 def memory_grown(record: RunRecord) -> tuple[CaseMemory, ...]:
     """The cases whose head certainly takes more than the base, by more than MEMORY_INCREASE_PCT; the worst first."""
-    allowed = 1 + MEMORY_INCREASE_PCT / 100
-    known = [(one, one.base, one.head) for one in memory(record) if one.base and one.head]
-    found = [(head.least - base.most, one) for one, base, head in known if head.least > allowed * base.most]
+    known = [(one, one.base.most, one.head.least) for one in memory(record) if one.base and one.head]
+    found = [(head - base, one) for one, base, head in known if head > (1 + MEMORY_INCREASE_PCT / 100) * base]
     return tuple(one for _, one in sorted(found, key=lambda pair: -pair[0]))
 
 

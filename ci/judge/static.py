@@ -1,5 +1,4 @@
-"""Static gates: what changed between base and head in what the compiler made, and what the policy says of it. Also
-which of the compilers' warnings are news: those that the head has and the base has not."""
+"""Static gates: what changed in what the compiler made, and which of its warnings only the head has."""
 
 from __future__ import annotations
 
@@ -62,13 +61,12 @@ def _kernels(builds: Sequence[Build], side: Side) -> Iterator[tuple[tuple[str, s
 
 def judge(builds: Sequence[Build], policy: Static) -> tuple[StaticFinding, ...]:
     """New spills and lost occupancy, as far as the policy asks for them. A kernel without a base is judged alone."""
-    found = []
-    for pair in pairs(builds):
-        for code, message in _losses(pair):
-            severity = policy.new_spills if code == "new_spills" else policy.occupancy_loss
-            if severity != "ignore":
-                found.append(StaticFinding(code, severity, pair.head.name, pair.head.target, message, pair.card))
-    return tuple(found)
+    losses = ((pair, code, message) for pair in pairs(builds) for code, message in _losses(pair))
+    return tuple(
+        StaticFinding(code, severity, pair.head.name, pair.head.target, message, pair.card)
+        for pair, code, message in losses
+        if (severity := getattr(policy, code)) != "ignore"
+    )
 
 
 def unseen(builds: Sequence[Build], policy: Static) -> tuple[Line, ...]:
@@ -122,9 +120,8 @@ def _lines(pair: Pair) -> Iterator[str]:
     if head.dynamic_shared_bytes is None and not head.occupancy_pct:
         why = f"the library does not record its launches (see {page('CUDA_COOKBOOK.md#occupancy')})"
         yield f"  occupancy: unknown, because {why}"
-    mix = (
-        f"{kind} {formatting.arrow(base.instructions.get(kind, 0), count)}" for kind, count in head.instructions.items()
-    )
+    counts = head.instructions.items()
+    mix = (f"{kind} {formatting.arrow(base.instructions.get(kind, 0), count)}" for kind, count in counts)
     yield f"  instructions: {', '.join(mix)}"
 
 

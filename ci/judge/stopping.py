@@ -20,9 +20,8 @@ LASTING = frozenset({correctness.BASE_WRONG, CONTRADICTS, UNCONFIRMED})
 
 
 def undecided(record: RunRecord, policy: Policy, history: History = NO_HISTORY) -> frozenset[CaseKey]:
-    """The cases of which more processes would change what is said; empty: `kernelgate bench` stops. A case with fewer
-    processes than the policy's minimum is among them, one at its limit is not. The levels of `judge` hold however often
-    this was asked."""
+    """The cases of which more processes would change what is said; empty: `kernelgate bench` stops. The levels of
+    `judge` hold however often this was asked."""
     timed = {case.key: len(case.processes) for case in cards.compared(record)}
     if unfit(record):
         return frozenset()
@@ -30,11 +29,10 @@ def undecided(record: RunRecord, policy: Policy, history: History = NO_HISTORY) 
     evidences = estimate.of_record(record, policy, history, whole=False)
     claimed = claims(evidences, policy)
     few, many = policy.processes.minimum, policy.processes.limit
-    # The cases that lack processes for their mean to block.
     likely = inference.mean_verdicts(evidences, claimed, policy)
     cards_ = {mean.card for mean in likely if mean.status is Status.LIKELY_SLOWER}
     short = (case for case in evidences if 0 < case.processes < policy.processes.to_block and not case.disqualified)
-    lacking = {case.key for case in short if case.key.card in cards_}
+    lacking = {case.key for case in short if case.key.card in cards_}  # for their mean to block
     many_of = dict.fromkeys(correctness.wrong_outputs(record, "base"), few)  # nothing can ever be compared with these
     return frozenset(
         case.key

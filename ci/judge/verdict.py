@@ -71,9 +71,8 @@ def judge(
     against: str = "base",
     history: History = NO_HISTORY,
 ) -> RecordVerdict:
-    """The verdict on `record`: its head against its own base, or against the heads of `baseline`, named `against`.
-    `history`: of earlier measurements, as `bench` had it when it stopped. What cannot be judged is refused in the
-    verdict."""
+    """The verdict on `record`: its head against its own base, or against the heads of `baseline`, named `against`. What
+    cannot be judged is refused in the verdict."""
     refused = unfit(record) or (_mismatch(record, baseline) if baseline else None)
     if refused is not None:
         return _refused(name, refused, against)
@@ -114,7 +113,7 @@ def exit_code(verdict: RecordVerdict, conclusion: str | None = None) -> int:
 
 
 def as_json(verdict: RecordVerdict) -> str:
-    """One line of JSON; numbers in full, nothing that is not a number in their place."""
+    """One line of JSON."""
     whole = TypeAdapter(RecordVerdict).dump_python(verdict, mode="json", by_alias=True)
     return json.dumps(whole, allow_nan=False, separators=(",", ":"))
 
@@ -188,7 +187,6 @@ def _judge_case(case: Evidence, claim: Inference | None, policy: Policy) -> Case
         width = stats.normal_half_width(INTERVAL_LEVEL)
         status = _status(case, claim, delta, medians, policy)
         untold, seen = claim.early and status is Status.UNCHANGED, claim.detectable()
-        # Where two modes are why nothing can be told: those of both sides.
         bimodal = any(found.code == validity.BIMODAL and found.disqualifies for found in case.findings)
         sides = (("base", case.base), ("head", case.head)) if bimodal else ()
         verdict = replace(
