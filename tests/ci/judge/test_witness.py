@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -132,22 +131,6 @@ def test_a_failed_check_of_the_clock_spoils_every_case_of_its_card(checks: list[
     assert (one.status is Status.IMPROVED) == (said is None)
     if said:
         assert one.sentence == f"cannot tell: the times of the comparison cannot be believed: {said}"
-
-
-SHARP = Pooled(change=0.0, error=1e-9, df=10)
-EXACT = np.zeros(12)
-
-
-def contradicts(compared: Pooled, ratios: Any, family: int = 1, tolerated: float = TOLERANCE) -> bool:
-    alpha = POLICY.certainty.alpha / family
-    alone_ = stats.median_of(np.asarray(ratios))
-    return witness.contradiction(compared, True, alone_, alpha, tolerated, POLICY.gates)[0] is not None
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_the_tolerance_is_the_least_that_contradicts(sign: int) -> None:
-    assert not contradicts(replace(SHARP, change=sign * TOLERANCE), EXACT)
-    assert contradicts(replace(SHARP, change=sign * TOLERANCE * (1 + 1e-9)), EXACT)
 
 
 @pytest.mark.parametrize(("error", "held_against"), [(0.08, True), (0.12, False)])
