@@ -158,9 +158,8 @@ def _before(search: Search) -> Array:
 
 
 def _scales(search: Search) -> list[tuple[float, float, float]]:
-    """Standard deviations before anything is measured: of one commit's log time from process to process, beside the
-    others', and of an effect. Every one with every other, and their probability. A ratio of two times scatters by √2 as
-    much as each."""
+    """Standard deviations before anything is measured, each pair with its probability: of one commit's log time beside
+    the others', from process to process, and of an effect. A ratio of two times scatters by √2 as much as each."""
     off = np.linspace(-REACH, REACH, SPREADS)
     spreads = search.spread_pct / 100 / math.sqrt(2) * np.exp(off * math.log(SPREAD_FACTOR))
     chances = np.exp(-(off**2) / 2)
@@ -176,8 +175,7 @@ def _scales(search: Search) -> list[tuple[float, float, float]]:
 
 def _fit(search: Search, pairs: Array, spread: float, size: float) -> tuple[Array, Array, Array, Array, Array]:
     """What two scales make of all hypotheses, no change or one at each commit: log likelihoods, effects, errors; and of
-    all pairs of changes: log likelihoods, effects. Normal distributions all along, so each is a regression on its
-    steps."""
+    all pairs of changes: log likelihoods, effects. Each is a regression on its steps."""
     places = np.array([place for process in search.processes for place in process])
     # The first hypothesis is that nothing changed.
     steps = (places[:, None] >= np.arange(search.last + 1)[None, :]).astype(float)

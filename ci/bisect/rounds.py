@@ -175,10 +175,9 @@ def standing(search: Search) -> SearchStanding:
 def next_processes(search: Search) -> tuple[tuple[int, ...], ...]:
     """The commits of each process of the next round, both ends among them.
 
-    What measuring tells of a commit is on which side of it the culprit lies. If times were exact, commits would tell
-    the entropy of the parts into which they split the culprit's probability; they are all about as exact, so those
-    that split it best come first, whatever the noise. First no two processes measure the same; where nothing is left
-    to split, they repeat what splits best, which is what noise has left open.
+    Measuring a commit tells on which side of it the culprit lies. If times were exact, commits would tell the entropy
+    of the parts into which they split the culprit's probability, so those that split it best come first. No two
+    processes measure the same until nothing is left to split; then they repeat what splits best.
     """
     room, chances = LIBRARIES - 2, posterior.of(search).culprit
     chosen: list[list[int]] = [[] for _ in range(PROCESSES)]

@@ -1,10 +1,8 @@
-"""Which nights of a series arouse suspicion: steps, and gradual drift. Nobody is told of them before nights.py has
-looked at a comparison of both commits.
+"""Which nights of a series arouse suspicion: steps, and gradual drift.
 
-A series is one case of a card on one kind of GPU. Its nights are ordered by the commits' places on the default branch,
-not by dates. What is measured is the head against a pinned commit in the same processes, so that a change of the
-machine meets both. In a new environment (driver, torch, GPU) the two may still change unequally, so each environment is
-looked at by itself, and the level at which one begins tells nothing about the code.
+A series is one case of a card on one kind of GPU. Its nights are ordered by the commits' places on the default branch.
+In a new environment (driver, torch, GPU) head and pinned commit may change unequally, so each environment is looked at
+by itself, and the level at which one begins tells nothing about the code.
 """
 
 from __future__ import annotations
@@ -140,8 +138,7 @@ def _change(
 
 
 def _once(found: Sequence[Change]) -> list[Change]:
-    """Without what a second environment shows of the same change: of two that overlap, the one that is known closer.
-    The oldest first."""
+    """The oldest first. Of two environments' changes that overlap, the one that is known closer."""
     kept: list[Change] = []
     for change in sorted(found, key=lambda one: (one.place - one.previous_place, -one.chance)):
         alike = (one for one in kept if (one.change_pct > 0) == (change.change_pct > 0))
@@ -152,10 +149,8 @@ def _once(found: Sequence[Change]) -> list[Change]:
 
 
 # ---- drift -----------------------------------------------------------------------------------------------------------
-#
-# A drift is a level, a rise or fall, and level again. It and the steps that it may stand for are compared by the
-# misfit of all nights, to which each free number adds log n (Schwarz 1978, Annals of Statistics 6). The other changes,
-# and a level for each environment, are fitted anew each time.
+# A drift and the steps that it may stand for are compared by the misfit of all nights, to which each free number adds
+# log n (Schwarz 1978, Annals of Statistics 6). The other changes and the levels are fitted anew each time.
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,8 +170,8 @@ class Looks:
         return np.column_stack([known, seen - known @ (seen @ known)])
 
     def best(self, shapes: Array, beside: Array, first: int = 0) -> tuple[int, float, float, float]:
-        """Of these shapes of a change the one that, beside others, fits best: which, its size, the standard error of
-        that, and the misfit. They begin at night `first`, with nothing before it and all of the change after them."""
+        """Of these shapes of a change, from night `first` on, the one that fits best beside others: which, its size,
+        the standard error of that, and the misfit."""
         end, left, rooted = first + shapes.shape[1], beside[:, -1], self.roots[:, None] * beside
         shares = shapes @ rooted[first:end] + rooted[end:].sum(axis=0)
         across = shapes**2 @ self.roots[first:end] ** 2 + np.square(self.roots[end:]).sum()
@@ -225,8 +220,7 @@ def _with_drift(looks: Looks, found: Sequence[Change]) -> list[Change]:
 
 
 def _joined(looks: Looks, told: Sequence[Change]) -> list[Change]:
-    """Without small steps beside a drift in its direction: no drift begins and ends as evenly as the ramp that stands
-    for it."""
+    """Without small steps beside a drift in its direction: no drift begins and ends as evenly as a ramp."""
     places, made = [one.place for one in looks.nights], list[Change]()
     for change in told:
         before = made[-1] if made else change
@@ -248,8 +242,8 @@ def _joined(looks: Looks, told: Sequence[Change]) -> list[Change]:
 def _slowest(
     looks: Looks, told: Sequence[Change], shapes: Sequence[Array]
 ) -> tuple[slice, list[tuple[Change, Array]]] | None:
-    """The drift that explains the nights better than changes in one direction do, by most, and which: the drift is cut
-    by a step on it. None where none does, or is large and certain enough."""
+    """The drift that explains the nights better than changes in one direction do, by most, and which; it is cut by a
+    step on it."""
     free, places = math.log(max(1, len(looks.nights))), [one.place for one in looks.nights]
     now = looks.best(np.array(shapes[:1]), looks.beside(shapes[1:]))[-1] if told else 0.0
     most, found = 0.0, None
@@ -294,8 +288,7 @@ def _parts(looks: Looks, ramp: Ramp, steps: Sequence[tuple[Change, Array]]) -> I
 
 
 def _ramp(looks: Looks, others: Sequence[Array], low: int, high: int) -> Ramp | None:
-    """The ramp from night `low` on, over at least DRIFT_NIGHTS, that fits best beside the others; None where there are
-    fewer before night `high`."""
+    """The ramp between these nights, over at least DRIFT_NIGHTS, that fits best beside the others."""
     places = np.array([one.place for one in looks.nights])
     beside, gap = looks.beside(others), max(1, (high - low) // KNOTS)
     firsts = lasts = [*range(low, high - 1, gap), high - 1]

@@ -1,8 +1,5 @@
-"""Which commits made a case slower, certainly enough to tell people, and what became of each since.
-
-A change is told once a comparison of both its commits confirmed it. Where several commits lie between the two, they are
-searched first (`nights.narrowed`); a drift is told as such, and not searched: no commit made it.
-"""
+"""Which commits made a case slower, as comparisons of both commits confirmed, and what became of each since. Where
+several commits lie between the two, they are searched first; a drift is not: no commit made it."""
 
 from __future__ import annotations
 
@@ -76,8 +73,7 @@ def _narrowed(found: Sequence[CaseChanges]) -> Iterator[tuple[CaseChanges, Chang
 
 
 def _since(change: Change, later: Sequence[Change]) -> tuple[Literal["slower", "fixed", "accepted"], str]:
-    """What became of it, and by what: the commit that fixed it, or who accepted it. It is fixed once confirmed changes
-    since have taken all of it back, but for what counts as none."""
+    """What became of it, and by whom or which commit: it is fixed once confirmed changes have taken all of it back."""
     if change.state == "accepted":
         return "accepted", change.why
     total = math.log1p(change.change_pct / 100)
@@ -102,9 +98,6 @@ def text(told: KnownCulprits) -> str:
 
 
 # ---- what to compare tonight -----------------------------------------------------------------------------------------
-#
-# The pairs of commits that fit into the night's GPU-seconds on each kind of GPU: of suspicions, and of the next step of
-# each search. A workflow's run measures all of them, and the next run of the night plans anew from what they showed.
 
 NIGHT = timedelta(hours=12)
 NEAR = 3
@@ -136,8 +129,8 @@ class WantedPair:
 
 
 def planned(wanted: Iterable[WantedPair], policy: Policy, spent: Mapping[str, float] | None = None) -> NightPlan:
-    """The pairs that fit, those first that reveal most in a second. `spent`: GPU-seconds of this night by kind of GPU;
-    each has the whole of the policy's."""
+    """The pairs that fit, those first that reveal most in a second. `spent`: GPU-seconds by kind of GPU, each of which
+    has the whole of the policy's."""
     groups: dict[tuple[str, str, str], list[WantedPair]] = {}
     for one in wanted:
         groups.setdefault((one.series.gpu, one.previous, one.commit), []).append(one)
@@ -180,8 +173,8 @@ def plan(
     line: Sequence[str] = (),
     now: datetime | None = None,
 ) -> NightPlan:
-    """What is to be compared of these cases. `line`: the commits of the default branch by place, as the checkout has
-    them: the index knows measured ones alone. `now`: in a night whose comparisons have cost already."""
+    """What is to be compared of these cases. `line`: the commits of the default branch by place; the index knows
+    measured ones alone. `now`: in a night whose comparisons have cost already."""
     placed = connection.execute(sa.select(COMMIT.c.place, COMMIT.c.sha).where(COMMIT.c.place.is_not(None)))
     shas = {row.place: row.sha for row in placed} | dict(enumerate(line))
     wanted = [

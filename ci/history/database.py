@@ -1,8 +1,5 @@
-"""The index's database: SQLite in one file, or Postgres by its URL, both through SQLAlchemy.
-
-It is an index: whatever happens to it, `kernelgate history rebuild` makes it again from the store. An index of another
-version is made again in the same way; nothing is migrated.
-"""
+"""The index's database: SQLite in one file, or Postgres by its URL, both through SQLAlchemy. Nothing is migrated:
+`kernelgate history rebuild` makes an index again from the store."""
 
 from __future__ import annotations
 
@@ -225,8 +222,7 @@ def opened(where: str | Path, make: bool = True) -> Iterator[Database]:
 
 @contextmanager
 def reading(database: Database) -> Iterator[sa.Connection]:
-    """One consistent state of the index, whatever others write meanwhile. An error of what the block makes of it is the
-    index's fault."""
+    """One consistent state of the index; an error of what the block makes of it is the index's fault."""
     with _faults(database), database.engine.connect() as connection:
         connection.execution_options(isolation_level="SERIALIZABLE")
         with connection.begin(), understood(database):

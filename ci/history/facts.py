@@ -1,7 +1,5 @@
-"""What `kernelgate history …` tells, for people and for programs: with --json each is printed as it stands here.
-
-Without the index behind them: whoever reads them needs no database.
-"""
+"""What `kernelgate history …` tells: with --json each is printed as it stands here. Whoever reads them needs no
+database."""
 
 from __future__ import annotations
 
@@ -189,7 +187,7 @@ COMPARED = TypeAdapter(tuple[ComparedPair, ...])
 
 @dataclass(frozen=True)
 class PostponedCase:
-    """There was no time for this comparison; a suspicion comes again with one night more of waiting."""
+    """There was no time for this comparison."""
 
     gpu: str
     case: str
@@ -229,8 +227,7 @@ class CulpritCase(Model):
 
 
 class Culprit(Model):
-    """One of the commits after `previous`, up to `commit`; mostly there is but one. A drift is none's: these together
-    made cases slower, little by little."""
+    """One of the commits after `previous`, up to `commit`. A drift is none's: together they made cases slower."""
 
     kind: Literal["commit", "drift"] = "commit"
     repository: Name

@@ -1,8 +1,5 @@
-"""From a run record to what the history keeps of it: judged once by the policy, by its own processes alone.
-
-What earlier comparisons tell of a case's spread has no part in it: an entry depends on its record and the policy, and
-on nothing that may be learnt later.
-"""
+"""From a run record to what the history keeps of it: judged once by the policy, by its own processes alone, and by
+nothing that may be learnt later."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Adds measurements, decisions and sessions to the history, and makes its index again: store and index together.
+"""Adds measurements, decisions and sessions to the history, and makes its index again.
 
-The store is written before the index. Whoever is killed between the two has lost nothing: adding the same again, or
-`rebuild`, brings the index up to what the store holds.
+The store is written before the index: after a kill between the two, `rebuild` or adding the same again completes it.
 """
 
 from __future__ import annotations
@@ -101,9 +100,8 @@ def verify(archive: Archive, say: Say) -> int:
 
 
 def rebuild(archive: Archive, say: Say, here: Iterable[KeptSession] = ()) -> int:
-    """Makes the index hold exactly what the store does, and returns how many measurements that are. Others may read
-    meanwhile, and those who add wait for their turn; killed, it is simply run again. A file that is damaged is said and
-    left out. `here`: sessions of the checkout, which need not be in the store."""
+    """Makes the index hold exactly what the store does, and returns how many measurements that are. A file that is
+    damaged is said and left out. `here`: sessions of the checkout, which need not be in the store."""
     checked = set()
     for name in store.names(archive.store, "records"):
         with suppress(KernelgateError):
@@ -177,9 +175,7 @@ def _kept_judgement(archive: Archive, name: str) -> Entry | None:
 
 
 # ---- sessions --------------------------------------------------------------------------------------------------------
-#
-# Logs only grow, so that of two logs of a session the one that goes on from the other is the newer. What a session
-# comes to is no matter of the history's: its logs are kept, also those that only another kernelgate can read.
+# Logs only grow, so that of two logs of a session the one that goes on from the other is the newer.
 
 
 def add_sessions(archive: Archive, found: Collection[KeptSession]) -> int:

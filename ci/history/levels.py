@@ -1,14 +1,10 @@
-"""The level of a series of nights, and how likely it changed between two of them: docs/history.md.
+"""The level of a series of nights, and how likely it changed between two of them.
 
 A hidden Markov model on a grid of levels. Before each night the level stays or, rarely, jumps; a night shows the level
-with an error that its own standard error and a spread between nights explain, unless it is a bad one, which may show
-anything. The spread is not known: it is one of a few, each with a probability. The sums over all levels and all jumps
-are exact (forward and backward, Rabiner 1989), so that a change has a probability and its place an interval, as of a
-product partition (Barry and Hartigan 1993; online: Adams and MacKay 2007). Nights may be like the one before: how much
-of what a night is off the next one has as well is not known either, and is one of a few shares.
-
-Rabiner: A tutorial on hidden Markov models, Proceedings of the IEEE 77. Barry, Hartigan: A Bayesian analysis for change
-point problems, JASA 88. Adams, MacKay: Bayesian online changepoint detection.
+with an error that its own standard error and a spread between nights explain, unless it is a bad one. The spread, and
+how much of it carries on to the next night, are each one of a few. The sums over all levels and jumps are exact
+(forward and backward: Rabiner 1989, Proceedings of the IEEE 77), so that a change has a probability and its place an
+interval, as of a product partition (Barry and Hartigan 1993, JASA 88).
 """
 
 from __future__ import annotations
@@ -69,14 +65,13 @@ class Levels:
     spread: float
     """The expected standard deviation of a night, beside what its own error says, …"""
     alone: float
-    """… and what it is worth where nights count as independent: more, if each is like the one before."""
+    """… and what it is worth where nights count as independent."""
     bad: Array
     """Of each night: that it is a bad one."""
 
     @property
     def odd(self) -> Array:
-        """Of each night: whether it is a bad one, or alone on its level, such as a first one that is far off. The last
-        one may begin a level."""
+        """Of each night: whether it is a bad one, or alone on its level. The last one may begin a level."""
         gaps = np.concatenate([[1.0], self.chances, [0.0]])
         return np.asarray(self.bad + np.minimum(gaps[:-1], gaps[1:]) >= SURELY)
 
@@ -151,7 +146,7 @@ def _grid(values: Array, spread: float) -> Array:
 
 
 def _jumps(grid: Array) -> Array:
-    """The probability of each level after a jump from each. Below `smallest_pct` it is none: nobody would be told."""
+    """The probability of each level after a jump from each; of one below SMALLEST_PCT none."""
     step = float(np.diff(grid).min())
     size = np.abs(grid[None, :] - grid[:, None])
     usual = math.log1p(USUAL_PCT / 100)
@@ -162,8 +157,8 @@ def _jumps(grid: Array) -> Array:
 def _likelihoods(
     values: Array, errors: Array, grid: Array, spreads: Array, carried: Array, before: Array | None
 ) -> tuple[Array, Array]:
-    """By spread, night and level: the likelihood, and the share of it that a good night has. `before`: those shares of
-    nights alone. With it the likelihood is that given the night before at the same level, of whose distance to it so
+    """By spread, night and level: the likelihood, and the share of it that a good night has. With `before`, those
+    shares of nights alone, the likelihood is that given the night before at the same level, of whose distance to it so
     much is `carried` as it was a good one."""
     variances = spreads[:, None] ** 2 + errors[None, :] ** 2
     off = np.broadcast_to(values[:, None] - grid[None, :], (len(spreads), len(values), len(grid)))

@@ -1,10 +1,8 @@
-"""From the index to what `changes.py` reads, and back: each case's nights, its comparisons, and what became of them.
+"""Each case's nights, its comparisons, and what became of them.
 
-A night is a head that ran beside a pinned commit in the same processes. Nights of another pinned commit or of another
-environment are apart: only what has both in common can be compared.
-
-A case that never ran beside a pinned commit is looked at by its times alone. They scatter by more than one run shows,
-since nothing cancels the machine out; how far is seen from one to the next.
+A night is a head that ran beside a pinned commit in the same processes. Nights of another pinned commit or environment
+are apart. A case that never ran beside a pinned commit is looked at by its times alone, which scatter by more than one
+run shows: how far is seen from one to the next.
 """
 
 from __future__ import annotations
@@ -243,9 +241,6 @@ def _row(change: Change) -> tuple[str | Line, ...]:
 
 
 # ---- what comparisons confirm ----------------------------------------------------------------------------------------
-#
-# A comparison of both commits of a suspicion is judged as any other (ci/judge/prior.py): its processes are the unit,
-# and how far they scatter is not known beforehand. Only what is confirmed here is told to people.
 
 LONGER = 4
 """A comparison over so many times as many commits says nothing of a change."""
@@ -290,17 +285,15 @@ class PairMeasured:
 
 
 def settled(change: Change, measured: Sequence[PairMeasured], known: KnownSpread | None = None) -> Change:
-    """The change as all comparisons leave it: confirmed, refuted, or still suspected. `measured`: all comparisons of
-    the case, in the order in which they were made. `known`: what they show of the case's processes. A change that was
-    compared has the commits and the size that were measured side by side."""
+    """The change as all comparisons of the case leave it: confirmed, refuted, or still suspected. One that was compared
+    has the commits and the size that were measured side by side. `known`: what is known of the case's processes."""
     mine = change.place - change.previous_place
     near = [(one, one.shared(change)) for one in measured if one.commits <= LONGER * mine]
     # The ends of a drift shift every night. Of one of its steps, as it was suspected before, it is no more than a part.
     least = mine / 2 if change.kind == "drift" else mine
     if covering := [one for one, shared in near if shared >= least]:
         return _judged(change, covering, known)
-    # With later nights the place of a change shifts a little. A pair that holds only a part of it may confirm it, but
-    # that it shows nothing does not refute it.
+    # With later nights the place shifts a little: a pair that holds a part of the change may confirm, but not refute.
     inside = [one for one, shared in near if 2 * shared >= min(mine, one.commits)]
     found = _judged(change, inside, known) if inside else change
     return found if found.state == "confirmed" else change
@@ -351,9 +344,7 @@ def together(measured: Sequence[PairMeasured], known: KnownSpread | None = None)
 
 
 # ---- among several commits -------------------------------------------------------------------------------------------
-#
-# What all comparisons of two commits of the range tell together, weighed as `kernelgate bisect` does what it measures.
-# This is for workflows, which compare pairs. The commit that is found is in the end compared with the one before it.
+# For workflows, which compare pairs. The commit that is found is in the end compared with the one before it.
 
 MOST_COMPARISONS = 24
 """A search that needs more ends with the whole range, of which no commit is blamed."""

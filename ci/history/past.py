@@ -1,8 +1,5 @@
 """What the index knows of a record's cases: how far their processes scatter, what the same code took on other days, and
-their last times on the default branch.
-
-For a verdict, only what was made before the record counts, so that judging a record again gives the same verdict, and
-no record is judged by itself. Asked are the newest records on the same kind of GPU that hold a card of the record.
+their last times. For a verdict only what was made before the record counts, so that judging it again gives the same.
 """
 
 from __future__ import annotations

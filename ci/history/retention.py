@@ -1,7 +1,6 @@
 """Which records keep their samples, and how the others lose them.
 
-What a record was is in the store, in another form, and the index points to that before the samples go. Whoever is
-killed between the two has lost nothing, and the next run goes on; several at once do each other's work.
+What a record was is in the store, in another form, before the samples go: whoever is killed has lost nothing.
 """
 
 from __future__ import annotations

@@ -185,10 +185,8 @@ def as_json(connection: sa.Connection) -> Iterator[str]:
 
 
 # ---- in a terminal ---------------------------------------------------------------------------------------------------
-#
 # One line for each series, or for each commit of the one case that was asked for: heads, on the default branch where
-# any of them is known to be there. Of each case the newest environments are shown, and of these the last measurements.
-# Of very many points only these are read, in the order of an index; of the others there are counts.
+# any of them is known to be there. Of very many points only the last are read, in the order of an index.
 
 ENVIRONMENTS = 3
 """Of a case; the earlier ones are in --json."""

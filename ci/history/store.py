@@ -67,8 +67,8 @@ def name_of(data: bytes) -> str:
 
 
 def put(store: Store, kind: Kind, name: str, data: bytes) -> None:
-    """Keeps the data under its name: all of it or nothing, whoever else writes and whenever this is killed. A name
-    stands for one content, so what is whole is not written again; what is damaged is. Raises OutputError."""
+    """Keeps the data under its name, all of it or nothing. What is whole is not written again; what is damaged is.
+    Raises OutputError."""
     if not is_whole(store, kind, name):
         write(store, kind, name, data)
 

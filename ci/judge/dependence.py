@@ -1,8 +1,5 @@
-"""What the ratio of base and head depends on besides their code: what ran before a sample, and the SM clock.
-
-A power limit slows both sides of a round alike, so it is no reason to refuse anything by itself. What would be one is
-looked for here. docs/statistics.md has the model.
-"""
+"""What the ratio of base and head depends on besides their code: what ran before a sample, and the SM clock. A power
+limit slows both sides of a round alike, so it is no such thing by itself. docs/statistics.md has the model."""
 
 from __future__ import annotations
 
@@ -122,9 +119,8 @@ def _widened(code: str, sentence: str, bound: float) -> Moved:
 
 
 def carry_over(process: TimedProcess) -> CarryOver | None:
-    """From the rounds in which a side followed the base, and those in which it followed the head: a crossover design's
-    test (Grizzle 1965; Senn 2002) of contrasts between rounds whose order was drawn. None where the record does not
-    say."""
+    """A crossover design's test (Grizzle 1965; Senn 2002) of contrasts between rounds whose order was drawn: in which a
+    side followed the base, and in which the head. None where the record does not say."""
     before, ratios = process.timing.previous, _log_ratios(process)
     if not len(ratios) or not {"base", "head"} <= set(before):
         return None
@@ -158,9 +154,8 @@ def _weighted(effects: Sequence[Pooled]) -> Pooled:
 
 
 def on_clock(processes: Sequence[TimedProcess]) -> Moved | None:
-    """The dependence of the rounds' log ratios on the log of the SM clock, where there is one, within processes. A
-    round's clock is taken from the rounds before and after it: what disturbs a sample disturbs its own reading as
-    well."""
+    """The dependence of the rounds' log ratios on the log of the SM clock, within processes. A round's clock is taken
+    from the rounds before and after it: what disturbs a sample disturbs its own reading as well."""
     known = [process for process in processes if len(_clock_ratios(process)) >= CELL]
     if not known:
         return None

@@ -47,7 +47,7 @@ KNOWN_SPREAD = "known_spread"
 @dataclass(frozen=True)
 class Between:
     """The means of several GPUs of one kind, each with the variance that the scatter of its processes explains. How far
-    they lie apart beyond that widens the interval: processes of one GPU are no evidence of what another would show."""
+    they lie apart beyond that widens the interval."""
 
     means: Array
     variances: Array
@@ -75,8 +75,7 @@ class Between:
         return stats.scatter_p(self.scatter, len(self.means) - 1) < dependence.DISAGREE_P
 
     def widened(self, pooled: Pooled) -> Pooled:
-        """What all processes show, no surer than their GPUs are alike. Where these disagree, their means alone
-        count."""
+        """What all processes show, no surer than their GPUs are alike; where these disagree, what their means show."""
         if not self.disagree:
             of_means = math.sqrt(max(1.0, self.scatter) / float((1 / self.variances).sum()))
             return replace(pooled, error=max(pooled.error, of_means))
@@ -91,7 +90,7 @@ class Group:
     values: Array
     variances: Array
     prior: float
-    """The scatter to expect; more than chance makes of it is named."""
+    """The scatter to expect."""
     prior_df: float
     """Of levels: how surely that is known. Of changes: how surely the rounds' noise is."""
     spread: Prior | None = None
@@ -151,15 +150,15 @@ class Evidence:
     paired: bool
     """Round i of base and head was timed back to back."""
     groups: tuple[Group, ...]
-    """One group, of log changes, where processes timed both sides. Two, of log times of the baseline and of the head,
-    where these are different processes. None where there is too little to estimate from."""
+    """One group, of log changes, where processes timed both sides; else two, of log times of the baseline and of the
+    head. None where there is too little to estimate from."""
     bias: float
     """Bound on the error of the log change that more rounds or processes do not reduce."""
     findings: tuple[Finding, ...]
     process_ids: tuple[str, ...] = ()
     """Of the values of the last group: what several cases of one process share is no evidence twice."""
     drift: Pooled | None = None
-    """How far times may have drifted since the baseline's day; None where both sides were timed on one day."""
+    """How far times may have drifted since the baseline's day."""
     known: KnownSpread | None = None
 
     @property
@@ -168,7 +167,6 @@ class Evidence:
 
     @property
     def alone(self) -> bool:
-        """Whether the head was measured and the base was not: there is nothing to compare."""
         return any(finding.code == HEAD_ALONE for finding in self.findings)
 
     @property
@@ -196,8 +194,8 @@ class Evidence:
 
 
 def typical_times(case: Evidence, change: float) -> tuple[float, float]:
-    """Times of base and head in microseconds that differ by exactly the log `change`. By what it and the sides' typical
-    times disagree is split between both; against a baseline the head's stands."""
+    """Times of base and head in microseconds that differ by exactly the log `change`. Against a baseline the head's
+    stands; else what the sides' typical times disagree with it by is split between both."""
     out = case.groups[-1].left_out
     kept = ([one for index, one in enumerate(side) if index != out] for side in (case.base, case.head))
     base, head = (math.log(rates.typical_us(side) or math.nan) for side in kept)
@@ -207,7 +205,7 @@ def typical_times(case: Evidence, change: float) -> tuple[float, float]:
 
 def of_record(record: RunRecord, policy: Policy, history: History = NO_HISTORY, whole: bool = True) -> list[Evidence]:
     """The evidence of each compared case; what speaks against all of a case's times comes first in its findings.
-    `whole`: nothing is added to the record, so that a lacking witness counts."""
+    `whole`: a witness that is lacking comes no more."""
     lacks = whole and record.expected is not None and "witness" in record.expected.checks
     wrong, seen = correctness.wrong_outputs(record, "base"), witness.log_ratios(record)
     device = record.environment.device
@@ -365,7 +363,7 @@ def _usable(
     processes: Sequence[TimedProcess], minimum: int, what: str, shared_clock: bool = False
 ) -> tuple[list[TimedProcess], list[Finding]]:
     """The processes that a judgement may rest on, and what is to be said of the others. `shared_clock`: both sides had
-    it, round by round, so a throttled process compares them as well as any."""
+    it round by round, so a throttled process counts."""
     long = [process for process in processes if process.rounds >= MINIMUM_ROUNDS]
     used = [process for process in long if shared_clock or not validity.throttled(process)]
     findings = []
@@ -404,9 +402,9 @@ def _group(found: Sequence[Location], prior_pct: float, prior_df: float, spread:
 
 
 def _settle(group: Group, to_block: int, bounds: Sequence[float] = ()) -> tuple[Group, list[Finding]]:
-    """Processes that scatter more than what is expected explains; it is said. One that stands alone is left out where
-    it lies between the same `bounds` as the others, and further from no change than they. Far apart are changes by
-    DISAGREE_PCT and DISAGREE_SHARE of what they are together, unless each is TWOFOLD in one direction."""
+    """Names processes that scatter more than expected. One that stands alone is left out where it lies between the same
+    `bounds` as the others, and further from no change than they. Far apart are changes by DISAGREE_PCT and
+    DISAGREE_SHARE of what they are together, unless each is TWOFOLD in one direction."""
     if group.scatter_p >= dependence.DISAGREE_P:
         return group, []
     # Changes have a prior of any spread; levels are judged by themselves.

@@ -1,5 +1,4 @@
-"""What is asserted of each case's change, and of the geometric mean of a card's cases, and how surely: between the
-evidence and the gates."""
+"""What is asserted of each case's change, and of the geometric mean of a card's cases, and how surely."""
 
 from __future__ import annotations
 
@@ -113,8 +112,7 @@ def claims(evidences: Sequence[Evidence], policy: Policy) -> list[Inference | No
 
 
 def shared(family: Sequence[Inference]) -> list[Inference]:
-    """The claims with their p adjusted over the family (Holm). What may show no direction yet takes no part in the
-    others' claims."""
+    """The claims with their p adjusted over the family (Holm), in which what may show no direction yet has no part."""
     own, count = [claim.pooled.p() for claim in family], len(family)
     held = [1.0 if claim.early else p for claim, p in zip(family, own, strict=True)]
     adjusted = stats.holm(held, [claim.alpha for claim in family])
@@ -125,8 +123,7 @@ def shared(family: Sequence[Inference]) -> list[Inference]:
 
 
 def look(cases: Sequence[Evidence], change: Pooled, policy: Policy) -> Inference:
-    """The look at the `change` of these cases together: as the one with the most processes has had. Where each has a
-    history that excludes a lottery, the first looks are like all others."""
+    """The look at the `change` of these cases together, as the one with the most processes has had."""
     rules = policy.processes
     processes = max(case.processes for case in cases)
     free = all(case.against_baseline or (case.known and case.known.df >= HISTORY_TO_DIRECT_DF) for case in cases)
@@ -144,9 +141,8 @@ def look(cases: Sequence[Evidence], change: Pooled, policy: Policy) -> Inference
 
 
 # ---- All cases of a card together ------------------------------------------------------------------------------------
-# The mean has an interval and gates of its own. The process is the unit here, too. What a process does to all of its
-# cases alike must not count once for each of them, so the correlation between cases of a process is estimated from the
-# data and widens the interval of the mean.
+# What a process does to all of its cases alike must not count once for each of them, so the correlation between cases
+# of a process is estimated from the data and widens the interval of the mean.
 
 CORRELATIONS = (np.arange(20) + 0.5) / 20
 """Between cases of one process; beforehand, each is as likely."""
@@ -187,9 +183,8 @@ def mean_verdicts(
 
 
 def _status(claim: Inference, processes: Sequence[int], compared: int, policy: Policy) -> Status:
-    """The gates, asked only of a difference that is itself certain. A mean that is past one must speak for its card: a
-    loss for most of the cases, a gain for each, and so many that none alone, within its own gate, could carry it
-    there."""
+    """A mean that is past a gate must speak for its card: a loss for most of the cases, a gain for each, and so many
+    that none alone, within its own gate, could carry it there."""
     gates, cases = policy.gates, len(processes)
     change = as_percent(claim.pooled.change)
     many = 2 * cases > compared and cases * gates.mean_regression_pct >= gates.regression_pct

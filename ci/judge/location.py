@@ -1,9 +1,6 @@
-"""One process's samples: where they lie, how far base and head are apart in them, how much rounds that are alike widen
-that, and what the clock's step does.
-
-docs/statistics.md has the model and its sources; Silverman 1986 is Density estimation for statistics and data analysis.
-Changes are natural logarithms of time ratios, positive: slower.
-"""
+"""One process's samples: where they lie, how far base and head are apart, how much rounds that are alike widen that,
+and what the clock's step does. docs/statistics.md has the model and its sources; Silverman 1986 is Density estimation
+for statistics and data analysis. Changes are natural logarithms of time ratios, positive: slower."""
 
 from __future__ import annotations
 
@@ -120,9 +117,9 @@ def _huber(values: Array, step: float) -> _Estimate:
 
 
 def changes(base: Sequence[Array], head: Sequence[Array], paired: bool, step: float) -> list[Location]:
-    """The log change of each process, from log times by process: Huber's location of the rounds' differences (of the
-    two sides' locations where rounds are not `paired`), or the more precise one that aligns the two sides by the shape
-    of their noise, if it agrees. `step`: the clock's, in log time."""
+    """The log change of each process, from log times: Huber's location of the rounds' differences (of the two sides'
+    locations where rounds are not `paired`), or the more precise one that aligns the sides by the shape of their noise,
+    if it agrees. `step`: the clock's, in log time."""
     if paired:
         plain = _located([_huber(h - b, step) for b, h in zip(base, head, strict=True)])
     else:
@@ -223,10 +220,9 @@ class _Score:
 
 def inflations(series: Sequence[Array]) -> tuple[list[float], float]:
     """By process, from the noise of its rounds in order of time, around 0: the variance of its mean over that of as
-    many independent rounds, at least 1. And the degrees of freedom of these factors, all processes together; infinite
-    where rounds are independent. By the likelihood of the cosine coefficients (Whittle 1953) under white noise with a
-    part that has a memory; where it is clearly above that of white noise alone, the factor is averaged over all models
-    by their likelihood."""
+    many independent rounds, at least 1; and the degrees of freedom of these factors, infinite where rounds are
+    independent. By the likelihood of the cosine coefficients (Whittle 1953) under white noise with a part that has a
+    memory, over whose models the factor is averaged where that is clearly likelier than white noise alone."""
     independent = [1.0 for _ in series], math.inf
     longest = max(map(len, series))
     moving = [values for values in series if len(values) > 2 and float(np.ptp(values)) > 0.0]

@@ -1,9 +1,8 @@
 """What is known before a measurement: how far processes may scatter, what past measurements of a case show, and how far
 its times drift from day to day. docs/statistics.md has the models.
 
-The spread τ between processes is not known: before the data it is one of a grid of spreads, each with a probability.
-Processes change these probabilities, and each spread gives the change its own standard error. So p, intervals and tests
-come from one distribution, a mixture over the spreads (a scale mixture, as in Gelman 2006).
+The spread between processes is one of a grid, each with a probability that processes change, and each gives the change
+its own standard error. So p, intervals and tests come from one scale mixture (Gelman 2006).
 """
 
 from __future__ import annotations
@@ -100,8 +99,8 @@ class Prior:
 
 @lru_cache(maxsize=1024)
 def prior(quiet_pct: float, known: KnownSpread | None = None) -> Prior:
-    """What is known before the processes of a case are seen. `quiet_pct`: the spread of a quiet case. With a history a
-    usual case is as that says, and on other days as if it had none."""
+    """`quiet_pct`: the spread of a quiet case. With a history a usual case is as that says, and else as if it had
+    none."""
     width = math.log(QUIET_FACTOR)
     lowest, highest = math.log(quiet_pct / 100) - REACH * width, math.log(max(LARGEST_PCT, quiet_pct) / 100)
     logs = np.linspace(lowest, highest, STEPS)
@@ -154,7 +153,7 @@ def fit(estimates: Array, variances: Array, before: Prior) -> Fit:
 
 def shares(fits: Sequence[Fit]) -> list[float]:
     """For each case, how likely it is a usual one as the *other* cases of the record show it: an EM algorithm in which
-    the prior weighs PRIOR_CASES cases. A case's own processes have no part in its share."""
+    the prior weighs PRIOR_CASES cases."""
     before = found = np.array([one.share for one in fits])
     usual, other = (np.array([getattr(one, part).sum() for one in fits]) for part in ("usual", "other"))
     for _ in range(MOST_STEPS):
@@ -174,8 +173,7 @@ def _normalised(weights: Array) -> Array:
 
 @dataclass(frozen=True)
 class History:
-    """What is known of cases that were measured before, by the kind of GPU and the case. Whoever judges hands it in
-    (`ci/history/past.py`); a record cannot bring one."""
+    """What is known of cases that were measured before, by the kind of GPU and the case; a record cannot bring one."""
 
     spreads: Mapping[tuple[str, CaseKey], KnownSpread] = field(default_factory=dict)
     days: Mapping[tuple[str, CaseKey], tuple[BaselineDay, ...]] = field(default_factory=dict)
@@ -247,9 +245,8 @@ def with_today(days: Iterable[BaselineDay], today: BaselineDay) -> tuple[Baselin
 
 
 def drift(days: Sequence[BaselineDay], apart: bool = False) -> Pooled:
-    """The log change from one day to another that no code explains: 0, with its standard deviation as the error. Too
-    few days cannot show that times drift less than is assumed, but that they drift more. `apart`: more than days lies
-    between, of which no day tells."""
+    """The log change from one day to another that no code explains: 0, with its standard deviation as the error. Few
+    days can only show that times drift more than is assumed. `apart`: more than days lies between."""
     variance, df = _between(days)
     observed = math.sqrt(2 * variance)
     assumed = math.log1p((BASELINE_APART_PCT if apart else BASELINE_DRIFT_PCT) / 100)

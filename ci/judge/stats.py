@@ -1,8 +1,6 @@
 """The statistics of a comparison between processes, as pure functions on arrays: docs/statistics.md has the model.
 
-location.py is about one process. Changes are natural logarithms of time ratios throughout (positive: slower), so that
-swapping the sides negates them.
-
+Changes are natural logarithms of time ratios (positive: slower), so that swapping the sides negates them.
 Beyond the page's sources: Cliff 1993, Psychological Bulletin 114; Cochran 1954, Biometrics 10; Hartung and Knapp 2001,
 Statistics in Medicine 20; Price and Bonett 2001, Journal of Statistical Computation and Simulation 68; Smyth 2004,
 Statistical Applications in Genetics and Molecular Biology 3.
@@ -174,8 +172,7 @@ def normal_half_width(level: float) -> float:
 
 def holm(p_values: Sequence[float], levels: Sequence[float]) -> list[float]:
     """p adjusted so that the chance of any false claim in the family stays at the level (Holm 1979), where each p has a
-    level of its own, as after different numbers of looks: where nothing changed, p over its level, times alpha, is
-    itself a p. Each result is in units of its own level."""
+    level of its own, in the units of which the result is."""
     strictest = min(levels, default=1.0)
     scaled = [p * (strictest / level) for p, level in zip(p_values, levels, strict=True)]
     adjusted, largest = [1.0] * len(scaled), 0.0
@@ -187,9 +184,9 @@ def holm(p_values: Sequence[float], levels: Sequence[float]) -> list[float]:
 
 @lru_cache(maxsize=256)
 def look_alpha(alpha: float, processes: int, minimum: int, limit: int, shape: float) -> float:
-    """The level at which a run of so many processes may claim, so that looking after each costs at most alpha, however
-    the looks depend on each other: boundaries z_L = C (L / limit)^(shape - 1/2) (Wang and Tsiatis 1987; shape 0 is
-    O'Brien and Fleming), with C such that the levels add up to alpha."""
+    """The level at which a run of so many processes may claim, so that looking after each costs at most alpha:
+    boundaries z_L = C (L / limit)^(shape - 1/2) (Wang and Tsiatis 1987; shape 0 is O'Brien and Fleming), with C such
+    that the levels add up to alpha."""
     looks = np.arange(minimum, max(minimum, limit) + 1) / max(minimum, limit)
 
     def levels(constant: float) -> Array:

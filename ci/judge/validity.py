@@ -1,8 +1,4 @@
-"""Things that are not differences between base and head: each is named, and the bad ones forbid a verdict.
-
-Of times that fall into two modes it is asked whether base and head are in them equally often: equal shares cancel in
-the ratio, whether the sides change mode in the same rounds or each in its own.
-"""
+"""Things that are not differences between base and head: each is named, and the bad ones forbid a verdict."""
 
 from __future__ import annotations
 
@@ -129,8 +125,7 @@ def _slowed(process: TimedProcess) -> dict[str, float]:
 
 
 def of_telemetry(processes: Sequence[TimedProcess], interleaved: bool, slowed_are: str = LEFT_OUT) -> Iterator[Finding]:
-    """What the device's own readings say: throttling, clocks, temperature. `slowed_are`: what is said of throttled
-    processes."""
+    """What the device's own readings say. `slowed_are`: what is said of throttled processes."""
     slowed = [process for process in processes if throttled(process)]
     if slowed:
         why = f"{_named(map(throttled, slowed))}{_clocks(slowed)}"
@@ -179,8 +174,7 @@ Sides = Mapping[str, Sequence[Array]]
 
 
 def of_samples(sides: Sides, paired: bool, coarse: bool) -> Iterator[Finding]:
-    """What the times themselves show: too coarse a clock, noise, and the drift of sides that are not `paired`.
-    `coarse`: the clock's steps alone could take a change across the margin."""
+    """What the times themselves show. `coarse`: the clock's steps alone could take a change across the margin."""
     for side, processes in sides.items():
         times = np.sort(np.concatenate(processes))
         cut = len(times) // 20
@@ -198,8 +192,8 @@ def of_samples(sides: Sides, paired: bool, coarse: bool) -> Iterator[Finding]:
 
 
 def drift_of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
-    """What is to be said of the drift of sides that share their rounds, and how far it may have moved the change. Only
-    a trend that most processes share leaves it open which change is meant: that at their beginning or at their end."""
+    """The drift of sides that share their rounds. Only a trend that most processes share leaves it open which change is
+    meant: that at their beginning or at their end."""
     ratios = [now / was for was, now in zip(base, head, strict=True)]
     if drifts := _drifts(ratios):
         trend = _trend(drifts, ratios)
@@ -258,8 +252,7 @@ def _drifts(processes: Sequence[Array]) -> dict[int, float]:
 
 
 def implausible(sides: Sides, reference: Sequence[Array], case: Case, device: Device) -> Iterator[Finding]:
-    """Typical times that the device's arithmetic and bandwidth do not allow, and a head so much faster than base and
-    reference: neither can have done the work."""
+    """Typical times of which neither can have done the work."""
     typical = {side: us for side, processes in sides.items() if (us := rates.typical_us(processes)) is not None}
     if floors := floors_us(case, device):
         # The device may be the fastest of those that it can be, or one that the table does not have yet.
@@ -329,13 +322,13 @@ class TwoModes:
 
 
 def modes_of_side(side: str, processes: Sequence[Array]) -> list[Finding]:
-    """What is to be said of one side's modes. They forbid a verdict: how often the other was in which is unknown."""
+    """They forbid a verdict: how often the other side was in which mode is unknown."""
     two = two_modes([np.log(samples) for samples in processes])
     return [two.finding(side, disqualifies=True)] if two else []
 
 
 def modes_of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
-    """What is to be said of the modes of both sides, and how far they may have moved the change."""
+    """Modes that both sides are in equally often cancel in the ratio."""
     logs = {side: [np.log(samples) for samples in processes] for side, processes in (("base", base), ("head", head))}
     modes = {side: two for side, processes in logs.items() if (two := two_modes(processes))}
     jumping = {side: two for side, two in modes.items() if not two.keeps()}

@@ -1,5 +1,5 @@
 """Whether the comparison agrees with the witness: base and head timed each in a process of its own, by a clock that
-neither could reach. That is less precise, so only a large difference of both results says anything."""
+neither could reach. That is less precise, so only a large difference says anything."""
 
 from __future__ import annotations
 
