@@ -117,15 +117,11 @@ class Static(PolicySection):
 
 
 class SanitizerRules(PolicySection):
-    """What compute-sanitizer looks for in a pull request, and for how long."""
-
     tools: Annotated[tuple[SanitizerTool, ...], Field(min_length=1)] = ("memcheck", "racecheck")
     seconds: Annotated[float, between(1.0, 3600.0)] = 20.0
 
 
 class AccuracyRules(PolicySection):
-    """When the head is less accurate than the base, though both are within the tolerance."""
-
     action: Literal["fail", "warn"] = "warn"
 
 
@@ -146,7 +142,7 @@ TemplateRule = Literal["block", "warn", "ignore"]
 
 
 class Template(PolicySection):
-    """What a pull request's description must hold, and how its claims are held against the measurement."""
+    """What a pull request's description must hold."""
 
     kernel_paths: Annotated[tuple[str, ...], Field(min_length=1)] = ("csrc/",)
     sections: TemplateRule = "block"
@@ -171,8 +167,6 @@ MEASURED_PATHS = ("csrc/", "bench/", "setup.py", ".ci/", ".github/workflows/")
 
 
 class Measure(PolicySection):
-    """What is measured, where, and when not."""
-
     paths: Annotated[tuple[str, ...], Field(min_length=1)] = MEASURED_PATHS
     skip_labels: tuple[str, ...] = ("documentation", "skip-performance")
     drafts: Literal["on_ready", "always"] = "on_ready"
@@ -191,8 +185,6 @@ class Measure(PolicySection):
 
 
 class GpuPrice(PolicySection):
-    """What a kind of GPU costs, and how that is known."""
-
     hour: Annotated[float, between(0.0, 1e6)]
     day: date
     source: Annotated[str, Field(min_length=1, max_length=200)]
@@ -207,8 +199,6 @@ class GpuPrice(PolicySection):
 
 
 class Costs(PolicySection):
-    """What GPUs cost, for the comment, the dashboard of `kernelgate history site` and sessions."""
-
     gpu_hour: Mapping[str, GpuPrice] = {}
     """By the kind that a record names, such as "NVIDIA H200"."""
     currency: str = "USD"
@@ -241,7 +231,7 @@ class Policy(PolicySection):
 
 def load(path: Path | None = None, preset: str = DEFAULT_PRESET) -> Policy:
     """The policy in `path` (default: `.ci/kernelgate.toml` where there is one), with the changes of `preset`. Raises
-    KernelgateError naming the key that does not fit, and UsageError for a preset that the file does not have."""
+    KernelgateError naming the key that does not fit, and UsageError for an unknown preset."""
     chosen = path or POLICY_FILE
     try:
         text = files.content(chosen).decode()

@@ -92,25 +92,6 @@ def test_an_index_made_again_is_the_same_and_judges_nothing_again(
     assert keep.add_record(archive, as_file(a_record(day=1)), "run.json"), "as after one that was killed"
 
 
-def test_a_rebuild_keeps_what_others_add_meanwhile(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    keep.add_record(archive, as_file(a_record(day=1)), "run.json")
-    listed, cleared = store.names, index.clear
-
-    def names(kept: store.Store, kind: store.Kind) -> list[str]:
-        found = list(listed(kept, kind))
-        if len(found) == 1:
-            keep.add_record(archive, as_file(a_record(day=2)), "run.json")
-            keep.add_event(archive, EVENT)
-        return found
-
-    with monkeypatch.context() as patched:
-        patched.setattr(store, "names", names)
-        patched.setattr(index, "clear", lambda connection: (patched.undo(), cleared(connection)))
-        keep.rebuild(archive, pytest.fail)
-    after = contents(archive.database)
-    assert (len(after["comparisons"]), len(after["events"])) == (2, 1)
-
-
 def outdated(index_at: Database) -> None:
     """As another version leaves it: with another number and without a column."""
     with database.writing(index_at) as connection:

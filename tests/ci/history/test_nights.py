@@ -237,19 +237,6 @@ def compare(index_at: Database, old: int, new: int, pct: float, look: int = 0) -
     found(index_at, pair.model_copy(update={"name": named(f"{old} {new} {look}")}))
 
 
-@pytest.mark.parametrize("culprit", [STEP - 5, STEP])
-def test_comparisons_with_the_older_end_halve_the_range_until_one_commit_is_left(
-    index_at: Database, culprit: int
-) -> None:
-    sparse(index_at, 6)
-    for _ in range(4):
-        for search in told(index_at).searches:
-            old, new = search.pairs[0]
-            compare(index_at, old, new, 2.0 if old < culprit <= new else 0.0)
-    [one] = told(index_at).culprits
-    assert (one.kind, one.previous, one.commit, one.commits) == ("commit", sha(culprit - 1), sha(culprit), 1)
-
-
 def test_a_search_that_tells_nothing_ends_and_the_whole_range_is_told(index_at: Database) -> None:
     """Each comparison shows half of the change, and so does not say on which side it lies."""
     sparse(index_at, 8)

@@ -110,17 +110,6 @@ def test_a_refused_artifact_keeps_what_is_faster_open() -> None:
     assert (found.conclusion, found.label, len(found.open)) == ("action_required", None, 1)
 
 
-def test_a_label_needs_every_gpu() -> None:
-    other = GpuEvidence("h100", fault=Fault.RUNNER)
-    assert decide([l4(FASTER), other]).label is None
-    assert decide([l4(SLOWER), other]).label is Label.REGRESSED
-    assert decide([l4(SLOWER), replace(other, fault=Fault.OUTPUT)]).label is None, "of a wrong head none"
-    assert decide([l4(FASTER), replace(l4(SAME), label="h100")]).label is Label.IMPROVED
-    little = replace(l4(verdict(Outcome.FASTER)), label="h100")
-    assert decide([l4(FASTER), little]).label is Label.IMPROVED
-    assert decide([l4(SAME), little]).label is None, "faster is not unchanged"
-
-
 @given(st.lists(MIXES, min_size=1, max_size=3), st.booleans(), st.booleans())
 def test_the_decision_holds_together(mixes: list[Mix], described: bool, refused: bool) -> None:
     parts, found = decided(mixes, described, refused)

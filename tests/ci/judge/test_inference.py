@@ -11,15 +11,12 @@ import pytest
 from kernelgate.bench.record import CaseKey
 from kernelgate.ci.judge import prior
 from kernelgate.ci.judge.estimate import Evidence, Group
-from kernelgate.ci.judge.inference import Inference, claims
+from kernelgate.ci.judge.inference import claims
 from kernelgate.ci.judge.prior import KnownSpread
-from kernelgate.ci.judge.stats import Pooled
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.policy.policy import Policy
 
 POLICY = Policy()
-POOLED = Pooled(change=0.02, error=0.004, df=12.0, bias=0.001)
-CLAIM = Inference(POOLED, p=0.01, alpha=0.01, equivalence_alpha=0.02, family=3)
 PRIOR = math.log1p(prior.CHANGE_PCT / 100)
 
 
@@ -34,13 +31,6 @@ def evidence(*values: float, findings: tuple[Finding, ...] = (), sides: int = 1)
 
 NOTHING = replace(evidence(0.0, 0.0), groups=())
 SPOILT = (Finding("drift", "it drifted", disqualifies=True),)
-
-
-@pytest.mark.parametrize(
-    ("p", "certain"), [(0.01, True), (np.nextafter(0.01, 1), False), (np.nextafter(0.01, 0), True), (None, False)]
-)
-def test_a_difference_is_certain_up_to_its_level(p: float | None, certain: bool) -> None:
-    assert replace(CLAIM, p=p).certain == certain
 
 
 def test_sound_cases_share_the_level_and_spoilt_ones_take_no_part() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks.verdict import records
 from kernelgate.bench.record import Build, Calls, Check, FuzzResult, RunRecord, timed_cases
-from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, Status
+from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome
 from kernelgate.ci.judge.stopping import undecided
 from kernelgate.ci.judge.verdict import exit_code, judge
 from kernelgate.ci.policy.policy import Policy
@@ -27,17 +27,13 @@ def judged(base: Samples, head: Samples) -> CaseVerdict:
     return only(paired_record(base, head))
 
 
-def codes(verdict: CaseVerdict) -> set[str]:
-    return {finding.code for finding in verdict.findings}
-
-
-def test_one_slower_case_among_twenty_seven_is_found() -> None:
+def test_one_slower_case_among_nine_is_found() -> None:
     rng = np.random.default_rng(5)
-    cases = [case(*draw(rng, f"{SETS[i % 2]}_inter", 6 if i == 13 else 1), id_=f"case {i}") for i in range(27)]
+    cases = [case(*draw(rng, f"{SETS[i % 2]}_inter", 6 if i == 7 else 1), id_=f"case {i}") for i in range(9)]
     verdict = judge(run_record(cases), POLICY)
     assert verdict.verdict is Outcome.REGRESSED
-    assert verdict.reason.startswith("case 13: 4.")
-    assert "; of 27 cases 1 regressed, 26 equivalent; " in verdict.reason
+    assert verdict.reason.startswith("case 7: 4.")
+    assert "; of 9 cases 1 regressed, 8 equivalent; " in verdict.reason
     assert exit_code(verdict) == 1
 
 
@@ -81,23 +77,6 @@ def test_what_is_not_a_difference_never_becomes_one(spoiler: str, name: str) -> 
             assert code in {finding.code for finding in one.findings if finding.disqualifies or code == "drift"}
 
 
-@pytest.mark.parametrize(
-    ("time", "direction", "verdict"),
-    [
-        (147.9, Direction.NONE, Outcome.EQUIVALENT),
-        (148.7, Direction.NONE, Outcome.INCONCLUSIVE),
-        (155.0, Direction.SLOWER, Outcome.REGRESSED),
-    ],
-)
-def test_a_difference_counts_only_beyond_the_clocks_steps(time: float, direction: Direction, verdict: Outcome) -> None:
-    """A kernel of 148 µs with hardly any noise, on a clock of 1 µs: half a step on either side is not known."""
-    rng = np.random.default_rng(45)
-    base, head = ([np.round(rng.normal(centre, 0.2, 100)) for _ in range(5)] for centre in (147.9, time))
-    one = judged(base, head)
-    assert (one.direction, one.verdict) == (direction, verdict)
-    assert "few_values" in codes(one)
-
-
 def refusal(record: RunRecord) -> str:
     verdict = judge(record, POLICY)
     assert verdict.refused is not None
@@ -111,21 +90,6 @@ def test_too_few_samples_are_refused(processes: int, rounds: int, long: str) -> 
     said = f"too few samples: one has {long} of base and head with at least 20 rounds; it takes 2"
     assert refusal(paired_record(*noise(np.random.default_rng(23), processes=processes, rounds=rounds))) == said
     assert refusal(RunRecord()) == "the record holds no cases"
-
-
-def test_a_head_without_a_base_keeps_its_times_stops_no_other_and_lets_nothing_pass() -> None:
-    rng = np.random.default_rng(27)
-    times = noise(rng)[1]
-    alone = timed_cases(heads(times, id_="alone"))[0]
-    found = judge(run_record((alone, case(*noise(rng), id_="good"))), POLICY)
-    assert [one.status for one in found.cases] == [Status.ALONE, Status.UNCHANGED]
-    assert (found.verdict, exit_code(found)) == (Outcome.INCONCLUSIVE, 3)
-    one = found.cases[0]
-    assert (one.sentence, one.processes) == ("not compared: the head was measured alone", 5)
-    assert (one.base_us, one.change_pct) == (None, None)
-    assert one.head_us == pytest.approx(float(np.median([np.median(one) for one in times])))
-    for change, outcome in ((-0.2, Outcome.INCONCLUSIVE), (0.2, Outcome.REGRESSED)):
-        assert judge(run_record((alone, case(*noise(rng, change), id_="other"))), POLICY).verdict is outcome
 
 
 def test_one_library_on_both_sides_is_equivalent_without_times() -> None:

@@ -73,14 +73,6 @@ def test_an_effect_of_cliffs_delta_is_enough(change: float, passed: Status, shor
     assert statuses == (passed, passed, short)
 
 
-@pytest.mark.parametrize(("record", "passed", "short"), [(SLOW, REGRESSED, SLOWER), (FAST_HEAD, IMPROVED, FASTER)])
-def test_the_gates_ask_for_p_below_theirs(record: RunRecord, passed: Status, short: Status) -> None:
-    p = only(record, policy()).p
-    assert p > 0
-    statuses = around(p, record, lambda limit: policy(model={"GATES_P": limit}))
-    assert statuses == (short, short, passed)
-
-
 @pytest.mark.parametrize(("processes", "status"), [(4, LIKELY_SLOWER), (5, REGRESSED), (6, REGRESSED)])
 def test_a_regression_is_confirmed_by_enough_processes(processes: int, status: Status) -> None:
     rules = policy(processes={"to_block": 5})
@@ -137,16 +129,13 @@ def test_a_baseline_of_other_numerics_is_refused() -> None:
     ("statuses", "outcome", "code"),
     [
         ((Status.REGRESSED, Status.IMPROVED, Status.UNDECIDED), Outcome.REGRESSED, 1),
-        ((Status.IMPROVED, Status.FASTER, Status.UNCHANGED), Outcome.IMPROVED, 0),
         ((Status.IMPROVED, Status.SLOWER), Outcome.SLOWER, 2),
-        ((Status.FASTER, Status.UNCHANGED), Outcome.FASTER, 2),
         ((Status.UNCHANGED,), Outcome.EQUIVALENT, 2),
         ((), Outcome.EQUIVALENT, 2),
         ((Status.IMPROVED, Status.UNDECIDED), Outcome.INCONCLUSIVE, 3),
         ((Status.SLOWER, Status.ALONE), Outcome.INCONCLUSIVE, 3),
         ((Status.UNDECIDED, Status.LIKELY_SLOWER, Status.IMPROVED), Outcome.LIKELY_SLOWER, 3),
         ((Status.LIKELY_FASTER, Status.IMPROVED), Outcome.LIKELY_FASTER, 3),
-        ((Status.LIKELY_FASTER, Status.SLOWER), Outcome.SLOWER, 2),
     ],
 )
 def test_the_verdict_on_a_record_of_several_cases(statuses: tuple[Status, ...], outcome: Outcome, code: int) -> None:

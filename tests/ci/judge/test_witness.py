@@ -45,15 +45,6 @@ def made(compared_pct: float, *witnesses: TimedProcess, role: Any = "paired", pr
 
 
 @pytest.mark.parametrize(
-    ("compared", "seen", "status"),
-    [(-20.0, -22.0, Status.IMPROVED), (0.0, -2.5, Status.UNCHANGED), (5.0, 4.0, Status.REGRESSED)],
-)
-def test_a_witness_that_agrees_changes_nothing(compared: float, seen: float, status: Status) -> None:
-    assert only(made(compared, alone(seen))) == only(made(compared))
-    assert only(made(compared)).status is status
-
-
-@pytest.mark.parametrize(
     ("compared", "seen", "said"),
     [(-49.8, 0.3, ("49.8% faster than base", "0.3% slower")), (0.0, 30.0, ("as fast as base", "30.0% slower"))],
 )
