@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +9,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.record import CANARY, EQUAL, MORE, Device, Environment, Run, RunRecord
+from kernelgate.bench.record import CANARY, EQUAL, MORE, Device, Environment, RunRecord
 from kernelgate.bench.timing import canary as canaries
 from kernelgate.ci.commands import cli, local
 from kernelgate.ci.commands import pair as verb
@@ -19,7 +17,6 @@ from kernelgate.ci.history import canary, judging
 from kernelgate.ci.history.canary import CanaryMachine
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, PointEntry
-from kernelgate.ci.judge import stopping
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import dashboard, dashboard_write
 from tests.ci.history.entries import HEAD, an_entry, put, read
@@ -129,24 +126,6 @@ def process(number: int, more: float = 0.02) -> RunRecord:
     return RunRecord(environments=(gpu("GPU-a"),), cards=(record.Card(name=CANARY),), cases=cases, processes=(one,))
 
 
-def made_by(start: Callable[[int], RunRecord]) -> RunRecord:
-    numbers = iter(range(1, 20))
-    identity = Run(base_sha=HEAD, head_sha=HEAD, created_at="2026-08-09T01:00:00+00:00")
-    return canaries.run(7, lambda so_far: stopping.undecided(so_far, POLICY), identity, lambda: start(next(numbers)))
-
-
-@pytest.mark.parametrize(("more", "detected"), [(0.02, 1), (0.0, 0)])
-def test_an_honest_machine_finds_what_is_known_and_one_that_sees_no_difference_misses_it(
-    index_at: Database, more: float, detected: int
-) -> None:
-    """The other is a plant: whatever it runs takes the same time, as where a timer stands still."""
-    made = made_by(lambda number: process(number, more))
-    assert made.run.ended == "complete"
-    put(index_at, judging.judged("n" * 64, made, POLICY))
-    [found] = read(index_at, canary.machines)
-    assert (found.equal, found.false_alarms, found.more, found.detected) == (1, 0, 1, detected)
-
-
 @pytest.mark.slow
 def test_a_fresh_process_hands_over_both_pairs() -> None:
     (process,) = canaries.in_process().processes
@@ -156,14 +135,21 @@ def test_a_fresh_process_hands_over_both_pairs() -> None:
         assert timing.calls["head"].failed == 0
 
 
-def test_the_verb_writes_a_record_of_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("more", "detected"), [(0.02, 1), (0.0, 0)])
+def test_the_verbs_record_shows_what_is_known_or_that_a_machine_misses_it(
+    index_at: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: float, detected: int
+) -> None:
+    """The other is a plant: whatever it runs takes the same time, as where a timer stands still."""
     monkeypatch.chdir(tmp_path)
     numbers = iter(range(1, 20))
-    monkeypatch.setattr(verb.canaries, "in_process", lambda: process(next(numbers)))
+    monkeypatch.setattr(verb.canaries, "in_process", lambda: process(next(numbers), more))
     assert cli.run(["canary", "--commit", HEAD, "-o", "run.json"]) == 0
     made = record.read(Path("run.json"))
-    assert (made.run.base_sha, made.run.head_sha) == (HEAD, HEAD)
-    assert json.loads(Path("run.json").read_text("utf-8"))["costs"][0]["phase"] == "canary"
+    assert (made.run.base_sha, made.run.head_sha, made.run.ended) == (HEAD, HEAD, "complete")
+    assert made.costs[0].phase == "canary"
+    put(index_at, judging.judged("n" * 64, made, POLICY))
+    [found] = read(index_at, canary.machines)
+    assert (found.equal, found.false_alarms, found.more, found.detected) == (1, 0, 1, detected)
 
     def broken() -> RunRecord:
         raise KernelgateError("the canary ended with 1: CUDA error")
