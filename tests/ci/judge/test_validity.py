@@ -19,7 +19,6 @@ from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
-from tests.ci.judge.limits import constants, limit_at
 from tests.ci.records import Samples, noise, paired_record
 from tests.runs import process
 
@@ -43,12 +42,12 @@ def one(found: Iterable[Finding], code: str) -> Finding | None:
     return kept[0] if kept else None
 
 
-@pytest.mark.parametrize(("bias", "change", "fatal"), [(1.0, 0.0, 0), (1.01, 0.0, 1), (1.2, -2.4, 0), (1.2, 2.3, 1)])
+@pytest.mark.parametrize(("bias", "change", "fatal"), [(0.99, 0.0, 0), (1.01, 0.0, 1), (1.2, -2.4, 0), (1.2, 2.3, 1)])
 def test_what_moves_the_estimate_is_fatal_beyond_the_margin_and_half_of_the_change(
     bias: float, change: float, fatal: int
 ) -> None:
     """In hundredths of log time, with a margin of just one."""
-    gates = Gates(margin_pct=limit_at(0.01, lambda limit: math.log1p(limit / 100), as_percent(0.01)))
+    gates = Gates(margin_pct=as_percent(0.01))
     moved = validity.Moved(bias / 100, (Finding("other", "", False), Finding("moved", "", False)))
     assert [finding.disqualifies for finding in moved.against(change / 100, gates)] == [False, bool(fatal)]
     assert validity.Moved(1.0).against(0.0, gates) == ()
@@ -97,10 +96,9 @@ def test_the_median_clocks_of_baseline_and_head_must_agree(clock: float, apart: 
 
 
 def of_samples(
-    sides: dict[str, Sequence[Array]], code: str, paired: bool = False, coarse: bool = False, **limits: float
+    sides: dict[str, Sequence[Array]], code: str, paired: bool = False, coarse: bool = False
 ) -> list[Finding]:
-    with constants(validity, **limits):
-        return [finding for finding in validity.of_samples(sides, paired, coarse) if finding.code == code]
+    return [finding for finding in validity.of_samples(sides, paired, coarse) if finding.code == code]
 
 
 def drifting(percent: float, rounds: int = 300) -> Array:
@@ -151,10 +149,9 @@ def test_a_side_that_drifts_with_the_other_is_named_and_against_it_widens_the_ch
 L4 = Device(name="NVIDIA L4")
 
 
-def floor(time_us: float, work: Work | None, device: Device = L4, dtype: str = "fp16", **limits: float) -> list[str]:
+def floor(time_us: float, work: Work | None, device: Device = L4, dtype: str = "fp16") -> list[str]:
     case, sides = Case(id="one", axes={"dtype": dtype}, work=work), {"head": [np.array([time_us])]}
-    with constants(validity, **limits):
-        return [finding.message for finding in validity.implausible(sides, (), case, device) if finding.disqualifies]
+    return [finding.message for finding in validity.implausible(sides, (), case, device) if finding.disqualifies]
 
 
 ARITHMETIC = Work(flops=1.21e10)
@@ -170,8 +167,6 @@ def test_a_time_below_what_the_device_allows_is_not_believed(work: Work, floor_u
     assert floor(0.951 * floor_us, work) == []
     (said,) = floor(0.949 * floor_us, work)
     assert f"the {limit} of the L4 allows no less than {floor_us:g} µs" in said
-    assert floor(floor_us, work, floor_tolerance=0.0) == [], "exactly as fast as can be"
-    assert floor(0.99 * floor_us, work, floor_tolerance=0.0)
 
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -220,26 +215,12 @@ def test_a_head_that_is_the_base_times_a_factor_was_not_timed(varies: float, com
     assert [copied([each], [2 * each]) is not None for each in ticks] == [False, True]
 
 
-def jumps(far_pct: float, high: int = 30, middle: int = 0, rounds: int = 100) -> Array:
-    """100 µs and so much more, `high` rounds of it, `middle` halfway; with a tail below, as a wide first mode has."""
-    far = math.log1p(far_pct / 100)
-    low = rounds - high - middle
-    tail = low * 35 // 85
-    steps = [*[-far / 2] * tail, *[0.0] * (low - tail), *[far / 2] * middle, *[far] * high]
-    return 100 * np.exp(np.array(steps))
-
-
-def alone(*processes: Array, **limits: float) -> list[Finding]:
-    with constants(validity, **limits):
-        return validity.modes_of_side("head", processes)
-
-
 @pytest.mark.parametrize(("stray", "fatal"), [(14, False), (15, True)])
 @pytest.mark.parametrize("inverted", [False, True])
 def test_processes_that_keep_to_one_mode_are_only_named(stray: int, fatal: bool, inverted: bool) -> None:
     low, high = (120.0, 100.0) if inverted else (100.0, 120.0)
     processes = [np.repeat([low, high], [100 - stray, stray]), np.full(100, high), np.full(100, low)]
-    (found,) = alone(*processes)
+    (found,) = validity.modes_of_side("head", processes)
     assert found.disqualifies == fatal
     said = "jumps between 100 and 120 µs" if fatal else "sits at 100 or 120 µs from process to process"
     assert found.message == f"the head {said}"

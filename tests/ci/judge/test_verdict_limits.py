@@ -96,21 +96,15 @@ def test_within_the_margin_is_unchanged() -> None:
     assert only(differing(-0.5, spread=0.002), policy(**rules, gates={"margin_pct": 0.3})).status is Status.FASTER
 
 
-@pytest.mark.parametrize(
-    ("side", "end"), [("base", "SHORTEST_US"), ("head", "LONGEST_US"), ("reference", "LONGEST_US")]
-)
-def test_a_time_at_the_limit_is_believed_and_one_beyond_is_not(side: str, end: str) -> None:
-    times = {"base": [100.0, 101.0] * 15, "head": [100.0, 101.0] * 15, "reference": [100.0, 101.0] * 15}
-    extreme = 50.0 if end == "SHORTEST_US" else 200.0
-    times[side][7] = extreme
+@pytest.mark.parametrize(("side", "us"), [("base", 9.9e-4), ("head", 1.1e10), ("reference", 1e11)])
+def test_a_time_that_no_kernel_and_no_clock_gives_is_refused(side: str, us: float) -> None:
+    times = {one: [100.0, 101.0] * 15 for one in ("base", "head", "reference")}
+    times[side][7] = us
     record = run_record((case("x", [process(times)] * 2),))
-    beyond = extreme * (1 + LITTLE) if end == "SHORTEST_US" else extreme * (1 - LITTLE)
-    assert judge(record, policy(model={end: extreme})).refused is None
-    said = f"x holds a time of {extreme:.3g} µs; times lie between "
-    assert judge(record, policy(model={end: beyond})).refused.startswith(said)
+    assert "holds a time of" in judge(record, policy()).refused
     steady = run_record((case("x", [process({"head": [100.0, 101.0] * 15})] * 2),))
-    of_baseline = judge(steady, policy(model={end: beyond}), record).refused
-    assert side != "head" or of_baseline.startswith(f"the baseline's {said}")
+    of_baseline = judge(steady, policy(), record).refused
+    assert side != "head" or of_baseline.startswith("the baseline's x holds a time of ")
 
 
 def test_a_baseline_of_other_numerics_is_refused() -> None:
