@@ -86,8 +86,9 @@ def of_head(record: RunRecord) -> frozenset[str]:
     return frozenset((own | noted) & known(record))
 
 
-def notes(record: RunRecord, code: str) -> tuple[Note, ...]:
-    return tuple(note for note in record.notes if note.code == code)
+def notes(record: RunRecord, code: str, card: str | None = None) -> tuple[Note, ...]:
+    """Those of this kind; of a `card`, those that are about it or about all."""
+    return tuple(note for note in record.notes if note.code == code and (card is None or note.card in (None, card)))
 
 
 def without(record: RunRecord, left_out: Collection[str]) -> RunRecord:

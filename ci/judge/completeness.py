@@ -245,15 +245,14 @@ def _without_reference(record: RunRecord, expected: Expected, exempt: Collection
     """The cases whose card has a reference that was not timed: the machine's fault where a note says why. One that
     could not be is excused where no code of base or head had a part in that, or the device's limits are known."""
     referring = {card.name for card in expected.cards if card.reference is not None} - set(exempt)
-    excused = {note.card for note in cards.notes(record, NO_REFERENCE)}
     asked = {case.key for case in expected.cases if case.card in referring}
     lacking: dict[bool, list[Case]] = {}
     for case in timed_cases(record):
         sides = {side for process in case.processes for side, times in process.samples_us.items() if times}
         if case.key in asked and "head" in sides and "reference" not in sides:
-            noted = bool(excused & {None, case.case.card})
-            failing = (note for note in cards.notes(record, REFERENCE_FAILS) if note.card in (None, case.case.card))
-            failed = any(note.text.startswith(f"{case.case.id}: ") for note in failing)
+            noted = bool(cards.notes(record, NO_REFERENCE, case.case.card))
+            fails = cards.notes(record, REFERENCE_FAILS, case.case.card)
+            failed = any(note.text.startswith(f"{case.case.id}: ") for note in fails)
             if not failed and not (noted and validity.floors_us(case.case, record.environment.device)):
                 lacking.setdefault(noted, []).append(case.case)
     why_not = " was not timed, so how plausible the times are is not known"
@@ -267,7 +266,7 @@ def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str])
     lacking: dict[str, list[Case]] = {}
     for case in expected.cases:
         if case.card not in exempt and case.key in both and case.key not in seen:
-            why = next((note.text for note in cards.notes(record, NO_WITNESS) if note.card in (None, case.card)), "")
+            why = next((note.text for note in cards.notes(record, NO_WITNESS, case.card)), "")
             lacking.setdefault(why, []).append(case)
     for why, unseen in lacking.items():
         yield from _said(record, unseen, f"not timed by the witness{f': {sentence(why)}' if why else ''}")

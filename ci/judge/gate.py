@@ -354,13 +354,12 @@ def doubts_of(label: str, record: RunRecord, verdict: RecordVerdict | None, gate
         yield Doubt(REFUSED, label, cause="machine" if untimed else "head")
     yield from (Doubt(LIKELY_SLOWER, label, one.card) for one in verdict.means if one.status is Status.LIKELY_SLOWER)
     timed = {case.key: case for case in timed_cases(record)}
-    alone_by_note = {note.card for note in cards.notes(record, cards.HEAD_ALONE)}
     calls = ((case, one.timing.calls.get("base")) for case in timed_cases(record, WITNESS) for one in case.processes)
     alone = {case.key: of_base.failed == of_base.compared for case, of_base in calls if of_base and of_base.failed}
     for case in worst_first(verdict.cases):
         if case.status is Status.LIKELY_SLOWER:
             yield Doubt(LIKELY_SLOWER, label, case.id)
-        elif case.status is Status.ALONE and not alone_by_note & {None, case.card}:
+        elif case.status is Status.ALONE and not cards.notes(record, cards.HEAD_ALONE, case.card):
             yield Doubt(cards.HEAD_ALONE, label, case.id)
         elif case.status is Status.UNDECIDED:
             # A drift that the interval is wide enough for hides as much as one that forbids a verdict.

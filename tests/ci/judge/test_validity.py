@@ -226,6 +226,14 @@ def test_processes_that_keep_to_one_mode_are_only_named(stray: int, fatal: bool,
     assert found.message == f"the head {said}"
 
 
+def test_modes_that_both_sides_share_move_nothing() -> None:
+    base = np.tile([100.0, 103.1], 50)
+    found = validity.modes_of_sides([base] * 3, [base * 1.02] * 3)
+    assert found.bias == 0
+    assert [(one.code, one.disqualifies) for one in found.findings] == [("bimodal", False)] * 2
+    assert found.findings[1].message.endswith("as often as the other side")
+
+
 @pytest.mark.parametrize("swapped", [False, True])
 def test_modes_of_one_side_alone_are_named_with_what_they_make(swapped: bool) -> None:
     jumping, steady = [np.tile([100.0, 110.0], 50)] * 3, [np.full(100, 100.0)] * 3
