@@ -242,8 +242,7 @@ def _joined(looks: Looks, told: Sequence[Change]) -> list[Change]:
 def _slowest(
     looks: Looks, told: Sequence[Change], shapes: Sequence[Array]
 ) -> tuple[slice, list[tuple[Change, Array]]] | None:
-    """The drift that explains the nights better than changes in one direction do, by most, and which; it is cut by a
-    step on it."""
+    """The drift that explains the nights better than changes in one direction do, by most, and which it replaces."""
     free, places = math.log(max(1, len(looks.nights))), [one.place for one in looks.nights]
     now = looks.best(np.array(shapes[:1]), looks.beside(shapes[1:]))[-1] if told else 0.0
     most, found = 0.0, None

@@ -129,8 +129,7 @@ class WantedPair:
 
 
 def planned(wanted: Iterable[WantedPair], policy: Policy, spent: Mapping[str, float] | None = None) -> NightPlan:
-    """The pairs that fit, those first that reveal most in a second. `spent`: GPU-seconds by kind of GPU, each of which
-    has the whole of the policy's."""
+    """The pairs that fit, those first that reveal most in a second. `spent`: GPU-seconds by kind of GPU."""
     groups: dict[tuple[str, str, str], list[WantedPair]] = {}
     for one in wanted:
         groups.setdefault((one.series.gpu, one.previous, one.commit), []).append(one)
@@ -157,8 +156,7 @@ def planned(wanted: Iterable[WantedPair], policy: Policy, spent: Mapping[str, fl
 
 
 def needed(size_pct: float, spread_pct: float | None, policy: Policy) -> int:
-    """Processes that show a change of this size; the policy's limit where no fewer would. `spread_pct`: how far the
-    case's are known to scatter."""
+    """Processes that show a change of this size, or the limit. `spread_pct`: how far the case's scatter."""
     spread, size = max(spread_pct or 0.0, CHANGE_PCT) / 100, abs(math.log1p(size_pct / 100))
     for processes in range(TO_DIRECT, policy.processes.limit):
         if spread / math.sqrt(processes) * stats.noncentrality(processes - 1, CONFIRM_P / 2, POWER) <= size:

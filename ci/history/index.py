@@ -28,8 +28,7 @@ BATCH = 500
 
 
 def add(connection: sa.Connection, entry: Entry, condensed: str | None = None) -> None:
-    """Puts the entry in the place of whatever the index has of this measurement. `condensed`: the name of what is kept
-    in the record's place, where that is not the record itself."""
+    """Puts the entry in the place of what the index has. `condensed`: the name of what is kept in its place."""
     where = _environment(entry)
     record = _record(connection, entry, where, condensed)
     shas = [entry.run.base_sha, entry.run.head_sha]  # of a pair that could not be compared, nothing else has them
@@ -83,8 +82,7 @@ def unplaced(connection: sa.Connection) -> bool:
 
 
 def place(connection: sa.Connection, line: Sequence[str]) -> None:
-    """Gives commits their places in `line`, the default branch's first parents from the oldest on. Others keep what
-    they have: they may be another repository's."""
+    """Gives commits their places in `line`, the default branch from its oldest commit on; others keep theirs."""
     places = {sha: number for number, sha in enumerate(line)}
     rows = connection.execute(sa.select(COMMIT.c.id, COMMIT.c.sha, COMMIT.c.place)).all()
     moved = [{"row": id_, "now": places[sha]} for id_, sha, was in rows if sha in places and places[sha] != was]

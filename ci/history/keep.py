@@ -118,8 +118,7 @@ def rebuild(archive: Archive, say: Say, here: Iterable[KeptSession] = ()) -> int
 
 
 def _fill(archive: Archive, connection: sa.Connection, names: Names, say: Say, checked: Collection[str] = ()) -> int:
-    """Puts these files into the index, and returns how many measurements that are. What is damaged is said, and left
-    out. `checked`: records that are whole."""
+    """Puts these files into the index, and counts the measurements. `checked`: records that are known to be whole."""
     replaced = set()
     for own, short in _read(archive, "condensed", CondensedRecord, say, names["condensed"]):
         index.add(connection, short.entry, own)

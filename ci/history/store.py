@@ -67,8 +67,7 @@ def name_of(data: bytes) -> str:
 
 
 def put(store: Store, kind: Kind, name: str, data: bytes) -> None:
-    """Keeps the data under its name, all of it or nothing. What is whole is not written again; what is damaged is.
-    Raises OutputError."""
+    """Keeps the data under its name, all of it or nothing; what is whole is not written again. Raises OutputError."""
     if not is_whole(store, kind, name):
         write(store, kind, name, data)
 

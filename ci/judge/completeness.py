@@ -54,9 +54,8 @@ class Completeness:
 
 
 def against_plan(record: RunRecord, label: str) -> Completeness:
-    """`label`: of the GPU that was to be measured, or "". A record that does not say what was expected is complete.
-    Cards with one library on both sides, and cases with the same machine code, need no measurement. A record that was
-    planned by other cards has to be made again."""
+    """`label`: of the GPU that was to be measured, or "". A record that does not say what was expected is complete; one
+    that was planned by other cards has to be made again."""
     expected = record.expected
     if expected is None:
         return Completeness()
@@ -78,9 +77,8 @@ SUPPLIES: Final = ("evidence", "correctness", "benchmark")
 
 
 def supplied(record: RunRecord, as_planned: bool) -> frozenset[str]:
-    """Which of `SUPPLIES` the record holds in full, for every card whose libraries differ: times of the planned cases,
-    a fuzz list that passed, a profile of each side that was timed. `as_planned`: else somebody asked for some of the
-    cases."""
+    """Which of `SUPPLIES` the record holds in full, for every card whose libraries differ. `as_planned`: else somebody
+    asked for some of the cases."""
     same, expected = cards.same_library(record), record.expected or Expected()
     planned = expected.cases if expected.cases and as_planned else record.cases
     about = Expected(cards=record.cards, cases=planned, processes=expected.processes)

@@ -46,8 +46,7 @@ KNOWN_SPREAD = "known_spread"
 
 @dataclass(frozen=True)
 class Between:
-    """The means of several GPUs of one kind, each with the variance that the scatter of its processes explains. How far
-    they lie apart beyond that widens the interval."""
+    """The means of several GPUs of one kind; how far they lie apart beyond their own scatter widens the interval."""
 
     means: Array
     variances: Array
@@ -204,8 +203,7 @@ def typical_times(case: Evidence, change: float) -> tuple[float, float]:
 
 
 def of_record(record: RunRecord, policy: Policy, history: History = NO_HISTORY, whole: bool = True) -> list[Evidence]:
-    """The evidence of each compared case; what speaks against all of a case's times comes first in its findings.
-    `whole`: a witness that is lacking comes no more."""
+    """The evidence of each compared case. `whole`: a witness that is lacking comes no more."""
     lacks = whole and record.expected is not None and "witness" in record.expected.checks
     wrong, seen = correctness.wrong_outputs(record, "base"), witness.log_ratios(record)
     device = record.environment.device
@@ -246,8 +244,7 @@ def of_paired(
     known: KnownSpread | None = None,
     where: Mapping[str, str] = MappingProxyType({}),
 ) -> Evidence:
-    """The evidence of a case whose processes timed both sides. `known`: what its past comparisons show of them;
-    `where`: the GPU that each environment is."""
+    """`known`: what past comparisons show of the case's processes; `where`: the GPU that each environment is."""
     minimum = policy.processes.minimum
     of_head = [process for process in case.processes if process.samples_us.get("head")]
     if of_head and not any(process.samples_us.get("base") for process in case.processes):
@@ -311,8 +308,7 @@ def of_changes(
     policy: Policy,
     numbers: tuple[int, ...] = (),
 ) -> tuple[Group, list[Finding]]:
-    """The processes' changes with all that is known of their scatter. `quiet_pct`: that of a quiet case; `numbers`: of
-    the processes' GPUs."""
+    """`quiet_pct`: the spread of a quiet case; `numbers`: of the processes' GPUs."""
     expected_pct = max(quiet_pct, known.spread_pct) if known else quiet_pct
     rounds = sum(one.rounds for one in changes)
     group = replace(_group(changes, expected_pct, rounds, prior.prior(quiet_pct, known)), gpus=numbers)

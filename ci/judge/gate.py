@@ -372,8 +372,7 @@ def doubts_of(label: str, record: RunRecord, verdict: RecordVerdict | None, gate
 def _may_be_the_heads(
     case: CaseVerdict, hiding: Sequence[Finding], timed: TimedCase, wrong_alone: dict[CaseKey, bool], gates: Gates
 ) -> bool:
-    """`hiding`: why nothing is known of the case; `wrong_alone`: where the base is wrong without the head, and whether
-    in all calls."""
+    """`hiding`: why nothing is known; `wrong_alone`: where the base is wrong without the head, and if in all calls."""
     changes = [process.change_pct for process in case.per_process]
     if hiding and changes and min(changes) > gates.regression_pct and not wrong_alone.get(case.key):
         # Whatever spoils it, each process is past the gate by itself; a base that is never right is no measure.

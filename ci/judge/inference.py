@@ -200,8 +200,7 @@ def _status(claim: Inference, processes: Sequence[int], compared: int, policy: P
 
 
 def joint(members: Sequence[Member]) -> Pooled:
-    """The mean of the cases' log changes, each with the same weight. Its degrees of freedom and its bias are those of
-    errors that all cases share, which is the worst."""
+    """The mean of the cases' log changes, with df and bias of errors that all cases share, which is the worst."""
     changes = [pooled for _, pooled in members]
     errors = np.array([one.error for one in changes])
     change, bias = (float(np.mean([getattr(one, name) for one in changes])) for name in ("change", "bias"))

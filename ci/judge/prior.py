@@ -99,8 +99,7 @@ class Prior:
 
 @lru_cache(maxsize=1024)
 def prior(quiet_pct: float, known: KnownSpread | None = None) -> Prior:
-    """`quiet_pct`: the spread of a quiet case. With a history a usual case is as that says, and else as if it had
-    none."""
+    """`quiet_pct`: the spread of a quiet case. With a history, a usual case is as that says."""
     width = math.log(QUIET_FACTOR)
     lowest, highest = math.log(quiet_pct / 100) - REACH * width, math.log(max(LARGEST_PCT, quiet_pct) / 100)
     logs = np.linspace(lowest, highest, STEPS)

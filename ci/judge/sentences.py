@@ -83,8 +83,7 @@ def short_of_gate(case: CaseVerdict, gates: Gates) -> str:
 
 
 def repeats(of: CaseVerdict | MeanVerdict, policy: Policy) -> str:
-    """ "2 of 3 repeats": of so many as what is past a gate becomes certain and blocks in, or else of the most that are
-    made."""
+    """ "2 of 3 repeats": of as many as it takes to block what is certain, or else of the most that are made."""
     enough = policy.processes.to_block if of.direction is not Direction.NONE else TO_DIRECT
     return f"{of.processes} of {enough if of.processes < enough else policy.processes.limit} repeats"
 

@@ -110,8 +110,7 @@ def middle(ordered: Array) -> float:
 
 
 def difference(base: Pooled, head: Pooled, bias: float, between: Pooled | None = None) -> Pooled:
-    """Head against base of other processes, and whatever else lies `between` them: variances add up, degrees of freedom
-    are Welch's and Satterthwaite's."""
+    """Head against base of other processes, and what lies `between`; degrees of freedom by Welch and Satterthwaite."""
     parts = [base, head, *([between] if between else [])]
     error = math.hypot(*(part.error for part in parts))
     df = error**4 / sum(part.error**4 / part.df for part in parts)

@@ -274,8 +274,7 @@ def implausible(sides: Sides, reference: Sequence[Array], case: Case, device: De
 
 
 def floors_us(case: Case, device: Device) -> tuple[tuple[str, float], ...]:
-    """What limits the case on each GPU that the device may be, and the time that it takes at least; none where either
-    the GPU or the work is not known."""
+    """What limits the case on each GPU that the device may be, and its least time; none where one is unknown."""
     flops, size = (case.work.flops or 0, case.work.bytes or 0) if case.work else (0, 0)
     if not (flops or size):
         return ()

@@ -46,8 +46,7 @@ NOTHING_TO_COMPARE = "nothing to compare: base and head compile to the same libr
 def compare(
     paths: Sequence[Path], policy: Policy, baseline: Path | None = None, past: Past = no_past
 ) -> Iterator[tuple[RecordVerdict, RunRecord | None]]:
-    """The verdict on each file, with its record; one that cannot be read is refused in its verdict. Raises RecordError
-    where the baseline cannot be read."""
+    """The verdict on each file, with its record. Raises RecordError where the baseline cannot be read."""
     stored = read(baseline) if baseline else None
     against = str(baseline) if baseline else "base"
     for path in paths:
@@ -105,8 +104,7 @@ def judge(
 
 
 def exit_code(verdict: RecordVerdict, conclusion: str | None = None) -> int:
-    """0 improved · 1 regressed, or something else blocks, such as a wrong result · 2 no gate acts · 3 not told, likely
-    at most, or held."""
+    """0 improved · 1 regressed, or something else blocks · 2 no gate acts · 3 not told, likely at most, or held."""
     decided = {"failure": 1, "action_required": 3}.get(conclusion or "")
     acts = {Outcome.IMPROVED: 0, Outcome.REGRESSED: 1}
     return decided or acts.get(verdict.verdict, 2 if verdict.verdict in CERTAIN else 3)
