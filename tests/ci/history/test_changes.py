@@ -191,3 +191,16 @@ def test_what_may_be_the_beginning_of_a_drift_waits_until_nights_tell() -> None:
     assert (young.may_become_drift(wide), old.may_become_drift(wide)) == (True, False)
     assert not young.may_become_drift(SUSPECTED)
     assert not young.may_become_drift(replace(wide, kind="drift"))
+
+
+def test_a_first_night_that_is_far_off_is_no_drift_and_hides_no_step() -> None:
+    values = stepped(120, 90, 1.0, 0.05)
+    values[0] += 0.24
+    [found] = changes.of_series(series(values))
+    assert (found.kind, found.place) == ("step", series(values)[90].place)
+
+
+def test_a_drift_that_wears_off_is_one_change() -> None:
+    values = noise(300, 0.05) + 0.025 * (1 - np.exp(-np.clip(np.arange(300) - 80, 0, None) / 20))
+    [found] = changes.of_series(series(values))
+    assert (found.kind, found.change_pct) == ("drift", pytest.approx(2.5, abs=0.15))

@@ -243,3 +243,13 @@ def test_the_last_twenty_of_the_default_branch_and_the_page(file: Path, monkeypa
     assert found[KEY].times_us == tuple(100.0 + number for number in range(10, 30))
     assert (found[KEY].first_day, found[KEY].last_day) == ("2026-08-11", "2026-08-02")
     assert (found[KEY].page or "").startswith(f"{SITE}series/norm-one-nvidia-h200-")
+
+
+def test_what_cannot_be_read_is_said_and_shown_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    assert shown(monkeypatch, said) == shown(monkeypatch, said, DATABASE=str(tmp_path / "none")) == {}
+    assert said == []
+    (tmp_path / "broken").write_bytes(b"SQLite format 3\0 and no more")
+    assert shown(monkeypatch, said, DATABASE=str(tmp_path / "broken")) == {}
+    assert len(said) == 1
+    assert "the history is not shown" in said[0]

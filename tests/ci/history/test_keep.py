@@ -392,3 +392,35 @@ def test_a_long_series_is_shown_by_its_last_measurements_alone(index_at: Databas
     assert "Left out: 100 measurements" in found
     assert len(plans) > 4
     assert not [plan for plan in plans if plan.startswith("SCAN") or plan.endswith("TREE FOR ORDER BY")]
+
+
+def test_a_rebuild_keeps_what_others_add_meanwhile(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep.add_record(archive, as_file(a_record(day=1)), "run.json")
+    listed, cleared = store.names, index.clear
+
+    def names(kept: store.Store, kind: store.Kind) -> list[str]:
+        found = list(listed(kept, kind))
+        if len(found) == 1:
+            keep.add_record(archive, as_file(a_record(day=2)), "run.json")
+            keep.add_event(archive, EVENT)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "names", names)
+        patched.setattr(index, "clear", lambda connection: (patched.undo(), cleared(connection)))
+        keep.rebuild(archive, pytest.fail)
+    after = contents(archive.database)
+    assert (len(after["comparisons"]), len(after["events"])) == (2, 1)
+
+
+def test_of_those_who_add_one_record_at_once_one_has_added_it(archive: Archive, where: Path) -> None:
+    def add(_: int) -> bool:
+        own = replace(archive, database=database.at(where))
+        try:
+            return keep.add_record(own, as_file(a_record()), "run.json")
+        finally:
+            own.database.engine.dispose()
+
+    assert archive.rules, "known, since Python 3.11 cannot parse in several threads"
+    with ThreadPoolExecutor(4) as threads:
+        assert sorted(threads.map(add, range(4))) == [False, False, False, True]

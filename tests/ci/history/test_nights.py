@@ -408,3 +408,16 @@ def test_searches_share_a_pair_that_tells_much_of_each(index_at: Database, kept:
     found(index_at, ended)
     heads = {pair.head_sha: pair.cases for pair in chosen(index_at, kept)}
     assert heads.keys() <= {sha(STEP - back) for back in range(3, 9)}, heads
+
+
+@pytest.mark.parametrize("culprit", [STEP - 5, STEP])
+def test_comparisons_with_the_older_end_halve_the_range_until_one_commit_is_left(
+    index_at: Database, culprit: int
+) -> None:
+    sparse(index_at, 6)
+    for _ in range(4):
+        for search in told(index_at).searches:
+            old, new = search.pairs[0]
+            compare(index_at, old, new, 2.0 if old < culprit <= new else 0.0)
+    [one] = told(index_at).culprits
+    assert (one.kind, one.previous, one.commit, one.commits) == ("commit", sha(culprit - 1), sha(culprit), 1)

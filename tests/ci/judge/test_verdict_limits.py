@@ -148,7 +148,7 @@ def test_the_verdict_on_a_record_of_several_cases(statuses: tuple[Status, ...], 
         (2.0, 3, False),
         (2.0, 4, True),  # certain, on one side of each gate
         (3.0, 4, False),  # at a gate
-        (-10.0, 4, False),
+        (-10.0, 4, True),  # at a gate that only gives a gain its name, and well known
     ],
 )
 def test_a_case_is_settled_on_one_side_of_each_gate(change: float, processes: int, settled: bool) -> None:
