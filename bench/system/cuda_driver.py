@@ -24,9 +24,6 @@ _LAZY_PEER_ACCESS = 1
 
 _as_tensor = torch.as_tensor
 
-DriverCall = Callable[..., None]
-"""Raises CudaDriverError where the driver's function fails."""
-
 
 class CudaDriverError(KernelgateError):
     """A function of the CUDA driver failed, or there is no driver."""
@@ -111,8 +108,10 @@ def as_tensor(pointer: int, size: int) -> torch.Tensor:
 # ---- The library and the context -------------------------------------------------------------------------------------
 
 _UNSIGNED, _ADDRESS, _POINTER = ctypes.c_uint, ctypes.c_uint64, ctypes.c_void_p
-_FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
+_TYPES: Mapping[str, tuple[Any, ...]] = {
     "cuInit": (_UNSIGNED,),
+    "cuGetErrorName": (ctypes.c_int, _POINTER),
+    "cuGetErrorString": (ctypes.c_int, _POINTER),
     "cuCtxGetCurrent": (_POINTER,),
     "cuCtxSetCurrent": (_POINTER,),
     "cuDeviceGet": (_POINTER, ctypes.c_int),
@@ -126,61 +125,49 @@ _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "cuModuleGetFunction": (_POINTER, _POINTER, ctypes.c_char_p),
     "cuLaunchKernel": (_POINTER, *[_UNSIGNED] * 7, _POINTER, _POINTER, _POINTER),
 }
+"""Of the driver's functions, the parameters; each returns a CUresult."""
 _thread = threading.local()
+
+
+@cache
+def _functions() -> Mapping[str, Callable[..., int]]:
+    torch.cuda.init()  # type: ignore[no-untyped-call]
+    try:
+        library = ctypes.CDLL(LIBRARY)
+        return {name: ctypes.CFUNCTYPE(ctypes.c_int, *types)((name, library)) for name, types in _TYPES.items()}
+    except OSError as error:
+        raise CudaDriverError(f"the CUDA driver cannot be loaded: {error}") from None
+    except AttributeError as error:
+        raise CudaDriverError(f"the CUDA driver is too old: {error}") from None
 
 
 def _call(name: str, *arguments: Any) -> None:
     """Calls a function of the driver, with a context current in this thread. Raises CudaDriverError where it fails."""
-    driver = _opened()
-    if not hasattr(_thread, "context"):
-        _thread.context = _current_context(driver)
-    driver[name](*arguments)
+    if not hasattr(_thread, "has_context"):
+        _take_context()
+        _thread.has_context = True
+    _checked(name, *arguments)
 
 
-@cache
-def _opened() -> Mapping[str, DriverCall]:
-    torch.cuda.init()  # type: ignore[no-untyped-call]
-    try:
-        library = ctypes.CDLL(LIBRARY)
-    except OSError as error:
-        raise CudaDriverError(f"the CUDA driver cannot be loaded: {error}") from None
-    found = {name: _bound(library, name, *types) for name, types in _FUNCTIONS.items()}
-    found["cuInit"](0)
-    return found
-
-
-def _current_context(driver: Mapping[str, DriverCall]) -> int:
-    """This thread's context; where it has none, from now on the one that torch has on its current device."""
-    context = ctypes.c_void_p()
-    driver["cuCtxGetCurrent"](ctypes.byref(context))
+def _take_context() -> None:
+    """Where this thread has no context, it gets the one that torch has on its current device."""
+    _checked("cuInit", 0)
+    context, device = ctypes.c_void_p(), ctypes.c_int()
+    _checked("cuCtxGetCurrent", ctypes.byref(context))
     if not context.value:
-        device = ctypes.c_int()
-        driver["cuDeviceGet"](ctypes.byref(device), torch.cuda.current_device())
-        driver["cuDevicePrimaryCtxRetain"](ctypes.byref(context), device)
-        driver["cuCtxSetCurrent"](context)
-    return context.value or 0
+        _checked("cuDeviceGet", ctypes.byref(device), torch.cuda.current_device())
+        _checked("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        _checked("cuCtxSetCurrent", context)
 
 
-def _bound(library: ctypes.CDLL, name: str, *types: Any) -> DriverCall:
-    """The function, found now and once."""
-    function = _function(library, name, *types)
-    describe = [_function(library, f"cuGetError{part}", ctypes.c_int, ctypes.c_void_p) for part in ("Name", "String")]
-
-    def call(*arguments: Any) -> None:
-        status = function(*arguments)
-        if status != 0:
-            # Such as "CUDA_ERROR_OUT_OF_MEMORY: out of memory"; a number that the driver does not know stays one.
-            texts = [ctypes.c_char_p(), ctypes.c_char_p()]
-            for described, text in zip(describe, texts, strict=True):
-                described(status, ctypes.byref(text))
-            words = ": ".join(text.value.decode() for text in texts if text.value)
-            raise CudaDriverError(f"{name} failed: {words or f'error {status}'}")
-
-    return call
-
-
-def _function(library: ctypes.CDLL, name: str, *types: Any) -> Callable[..., int]:
-    try:
-        return ctypes.CFUNCTYPE(ctypes.c_int, *types)((name, library))
-    except AttributeError:
-        raise CudaDriverError(f"the CUDA driver has no {name}: it is too old") from None
+def _checked(name: str, *arguments: Any) -> None:
+    functions = _functions()
+    status = functions[name](*arguments)
+    if status == 0:
+        return
+    # Such as "CUDA_ERROR_OUT_OF_MEMORY: out of memory"; a number that the driver does not know stays one.
+    texts = [ctypes.c_char_p(), ctypes.c_char_p()]
+    for describe, text in zip(("cuGetErrorName", "cuGetErrorString"), texts, strict=True):
+        functions[describe](status, ctypes.byref(text))
+    words = ": ".join(text.value.decode() for text in texts if text.value)
+    raise CudaDriverError(f"{name} failed: {words or f'error {status}'}")
