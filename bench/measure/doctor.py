@@ -68,8 +68,6 @@ def torch_check(found: record.Environment, has_gpu: bool) -> MachineCheck:
             "https://pytorch.org/get-started/locally"
         )
         return failed("torch", f"torch {found.torch} does not see the GPU", fix)
-    if slow := interpreter.slow_start():
-        return warning("torch", *slow)
     return passed("torch", f"torch {found.torch} on {found.device.name}")
 
 

@@ -25,17 +25,17 @@ def installed() -> dict[str, Any]:
         "version": list(sys.version_info[:2]),
         "words": sys.version,
         "include": sysconfig.get_paths()["include"],
-        "torch": [_folder("torch"), version("torch")],
-        "tvm_ffi": [_folder("tvm_ffi"), version("apache-tvm-ffi")],
+        "torch": _folder_and_version("torch", "torch"),
+        "tvm_ffi": _folder_and_version("tvm_ffi", "apache-tvm-ffi"),
         "triton": triton_version(),
         "pydantic": version("pydantic"),
         "lacks": [name for name in (*NEEDED, "numpy") if util.find_spec(name) is None],
     }
 
 
-def _folder(name: str) -> str | None:
-    spec = util.find_spec(name)
-    return spec.submodule_search_locations[0] if spec and spec.submodule_search_locations else None
+def _folder_and_version(name: str, distribution: str) -> list[str] | None:
+    spec, known = util.find_spec(name), version(distribution)
+    return [spec.submodule_search_locations[0], known] if spec and spec.submodule_search_locations and known else None
 
 
 def version(distribution: str) -> str | None:

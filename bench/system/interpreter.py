@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache
 from importlib import util
 from pathlib import Path
-from typing import Any
+
+from pydantic import BaseModel
 
 import kernelgate
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import beside
 
 PATIENCE_S = 60.0
-OLDEST = (3, 11)
-OLDEST_PYDANTIC = (2, 9)
+OLDEST, OLDEST_PYDANTIC = (3, 11), (2, 9)
 ROOT = Path(kernelgate.__file__).resolve().parent.parent
 """Where `import kernelgate` finds this very copy."""
 _chosen: ContextVar[Path | None] = ContextVar("python", default=None)
 
 
-@dataclass(frozen=True)
-class Installed:
-    """What a Python has."""
+class Installed(BaseModel):
+    """What a Python has, as beside.py says it."""
 
+    version: tuple[int, int]
     words: str
     """All that it says of its version."""
     include: Path
@@ -39,6 +36,9 @@ class Installed:
     """Its folder and version."""
     tvm_ffi: tuple[Path, str] | None
     triton: str | None
+    pydantic: str | None
+    lacks: frozenset[str]
+    """Of what workers import beside torch."""
 
 
 def current() -> Path:
@@ -67,25 +67,8 @@ def using(python: Path | None) -> Iterator[None]:
 
 
 def installed() -> Installed:
-    """Of the current one."""
     python = _chosen.get()
-    told = beside.installed() if python is None else _asked(python)
-
-    def found(name: str) -> tuple[Path, str] | None:
-        folder, version = told[name]
-        return None if folder is None or version is None else (Path(folder), version)
-
-    return Installed(told["words"], Path(told["include"]), found("torch"), found("tvm_ffi"), told["triton"])
-
-
-def slow_start(variables: Mapping[str, str] = os.environ) -> tuple[str, str] | None:
-    """Why each process loads torch two or three times as slowly as it could, and what helps; None where it does not.
-    pip compiles what it installs to bytecode, uv does not, and under PYTHONDONTWRITEBYTECODE nobody does."""
-    torch = installed().torch
-    if torch is None or "PYTHONPYCACHEPREFIX" in variables or list(torch[0].glob("__pycache__/__init__.*.pyc")):
-        return None
-    fix = shlex.join([str(current()), "-m", "compileall", "-q", "-j", "0", str(torch[0].parent)])
-    return f"torch {torch[1]} is not compiled to bytecode, so that every process starts seconds later", fix
+    return Installed.model_validate(beside.installed()) if python is None else _asked(python)
 
 
 def command(python: Path, module: str, *words: str | Path) -> list[str | Path]:
@@ -99,37 +82,38 @@ def command(python: Path, module: str, *words: str | Path) -> list[str | Path]:
 
 
 @cache
-def _asked(python: Path) -> dict[str, Any]:
+def _asked(python: Path) -> Installed:
+    no_python, words = f"{python} is no Python that can be run", [str(python), beside.__file__]
     try:
-        words = [str(python), beside.__file__]
         done = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PATIENCE_S,
+            check=False,
         )
+        return Installed.model_validate_json(done.stdout.splitlines()[-1])  # it may print as it starts
     except subprocess.TimeoutExpired:
         raise UsageError(f"{python} did not say within {PATIENCE_S:g} s what is installed there") from None
     except OSError as error:
-        raise UsageError(f"{python} is no Python that can be run: {error.strerror}") from None
-    try:
-        told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])  # it may print as it starts
+        raise UsageError(f"{no_python}: {error.strerror}") from None
     except (ValueError, IndexError):
         last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
-        raise UsageError(f"{python} is no Python that can be run: {last[:200]}") from None
-    return told
+        raise UsageError(f"{no_python}: {last[:200]}") from None
 
 
 def _usable(python: Path) -> None:
     """Raises UsageError, which says what to install there, where workers could not run."""
-    told = _asked(python)
-    version, lacks, pydantic = tuple(told["version"]), set(told["lacks"]), told["pydantic"]
-    named = ".".join(map(str, version))
-    if version < OLDEST:
-        raise UsageError(
-            f"{python} is Python {named}; kernels are measured in Python {'.'.join(map(str, OLDEST))} or newer"
-        )
-    missing = [name for name, there in (("torch", told["torch"][0]), ("numpy", "numpy" not in lacks)) if not there]
-    if pydantic is None and version != sys.version_info[:2]:  # its compiled part is of one version of Python
+    there = _asked(python)
+    if there.version < OLDEST:
+        named, oldest = (".".join(map(str, version)) for version in (there.version, OLDEST))
+        raise UsageError(f"{python} is Python {named}; kernels are measured in Python {oldest} or newer")
+    missing = [name for name, has in (("torch", there.torch), ("numpy", "numpy" not in there.lacks)) if not has]
+    if there.pydantic is None and there.version != sys.version_info[:2]:  # its compiled part is of one version
         missing.append("pydantic")
-    elif isinstance(pydantic, str) and tuple(map(int, pydantic.split(".")[:2])) < OLDEST_PYDANTIC:
+    elif there.pydantic and tuple(map(int, there.pydantic.split(".")[:2])) < OLDEST_PYDANTIC:
         missing.append(f'"pydantic>={".".join(map(str, OLDEST_PYDANTIC))}"')
     if missing:
         raise UsageError(f"{python} lacks what is needed to measure there: {python} -m pip install {' '.join(missing)}")

@@ -51,8 +51,6 @@ GONE = "the base has a card {}, and the head has not, or not under this name: no
 
 @dataclass(frozen=True)
 class MeasuringRules:
-    """What measuring and judging go by."""
-
     policy: Policy
     past: Past
     cases: tuple[str, ...] = ()
@@ -95,8 +93,7 @@ class LocalResult:
     @property
     def exit_code(self) -> int:
         """As `kernelgate compare` has it, of a change that is also built."""
-        conclusion = self.decision.conclusion if self.decision else None
-        return 1 if self.verdict is None else exit_code(self.verdict, conclusion)
+        return 1 if self.verdict is None else exit_code(self.verdict, self.decision.conclusion)
 
 
 def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
@@ -111,8 +108,6 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
     head = asked.head and git.resolve(repo, asked.head)
     rules = MeasuringRules(policy, prior.past(say), asked.cases)
     called = verbs.called(TRY if asked.head else None, asked.cards, asked.head_python)
-    if slow := interpreter.slow_start():
-        say(": ".join(slow))
     say("1/3 build")
     with worker_pool() as processes:
         # They load torch while libraries are compiled.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -78,13 +77,14 @@ def test_a_python_that_cannot_measure_is_refused_with_what_to_do(
     assert refused(bare) == f"{bare} lacks what is needed to measure there: {bare} -m pip install torch numpy"
     assert refused(tmp_path / "none") == f"{tmp_path}/none is no Python that can be run: No such file or directory"
     assert "is no Python that can be run: it printed nothing" in refused(Path("/bin/true"))
-    told = {"version": [3, 10], "lacks": [], "torch": ["x", "2.4.1"], "pydantic": None}
-    monkeypatch.setattr(interpreter, "_asked", lambda _: told)
-    assert refused(bare) == f"{bare} is Python 3.10; kernels are measured in Python 3.11 or newer"
-    told["version"] = [3, 99]
-    assert refused(bare).endswith("-m pip install pydantic")
-    told |= {"version": list(sys.version_info[:2]), "pydantic": "1.10.2"}
-    assert refused(bare).endswith('-m pip install "pydantic>=2.9"')
+    own = interpreter.installed()
+    for changes, said in (
+        ({"version": (3, 10)}, f"{bare} is Python 3.10; kernels are measured in Python 3.11 or newer"),
+        ({"version": (3, 99), "pydantic": None}, "-m pip install pydantic"),
+        ({"pydantic": "1.10.2"}, '-m pip install "pydantic>=2.9"'),
+    ):
+        monkeypatch.setattr(interpreter, "_asked", Mock(return_value=own.model_copy(update=changes)))
+        assert refused(bare).endswith(said)
     assert interpreter.current() == Path(sys.executable)
 
 
@@ -112,18 +112,3 @@ def test_one_commit_in_two_environments(project: Path, tmp_path: Path, monkeypat
     plain = cli.run(["try", "HEAD", "HEAD", *words, "--python", str(project)])
     assert plain == 2, "the same environment on both sides: one library"
     assert record.read(out / "run.json").environment.interpreter == str(project)
-
-
-def test_a_torch_without_bytecode_is_said_until_the_advice_is_followed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    torch = tmp_path / "site-packages" / "torch"
-    torch.mkdir(parents=True)
-    (torch / "__init__.py").write_text("")
-    found = replace(interpreter.installed(), torch=(torch, "2.9.0"))
-    monkeypatch.setattr(interpreter, "installed", lambda: found)
-    said = interpreter.slow_start({})
-    assert said is not None
-    assert said[0].startswith("torch 2.9.0 is not compiled to bytecode")
-    subprocess.run(shlex.split(said[1]), check=True)
-    assert interpreter.slow_start({}) is None
