@@ -221,11 +221,12 @@ def followed(tool: str, running: Running, cases: Sequence[str], limit_s: float) 
     output = _Output()
     ended = ""
     try:
-        code = running.follow(
+        running.follow(
             TimeLimits(silence_s=60.0, total_s=limit_s),
             output.hear,
             lambda seconds: progress.say(f"{tool} has printed nothing for {seconds:.0f} s"),
         )
+        code = running.process.wait()
     except TimeoutError:
         code, ended = FOUND, f"was stopped after {limit_s:.0f} s"
     found = parse(tool, output.lines)

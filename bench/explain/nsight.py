@@ -11,7 +11,7 @@ import io
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -39,14 +39,12 @@ PERMISSION = (
     "`options nvidia NVreg_RestrictProfilingToAdminUsers=0` into /etc/modprobe.d/nvidia.conf and reload the driver"
 )
 
-
 MAX_KERNELS = 32
 """Launches of one call that are profiled."""
 MAX_NAME = 200
 """Characters of a kernel's name that the record keeps."""
 TIMEOUT_S: Final = 120.0
 """Per side. A profiler that takes longer is terminated, and the run continues without it."""
-_PASSES = re.compile(r"(\d+) pass(?:es)?$")
 
 
 @dataclass(frozen=True)
@@ -77,17 +75,20 @@ class ProfilingJob:
     chosen: ChosenCase
     side: Side
     library: Library
+    options: Options
 
     @property
     def where(self) -> str:
         return f"{self.side} at {self.chosen.case.id}"
 
-    def report(self, options: Options) -> Path:
-        return options.out / f"{self.chosen.card.name}.{self.chosen.case.id}.{self.side}.ncu-rep"
+    @property
+    def report(self) -> Path:
+        return self.options.out / f"{self.chosen.card.name}.{self.chosen.case.id}.{self.side}.ncu-rep"
 
-    def pattern(self, options: Options) -> str | None:
+    @property
+    def pattern(self) -> str | None:
         """Which kernels alone are profiled."""
-        return options.kernel or self.chosen.card.kernel
+        return self.options.kernel or self.chosen.card.kernel
 
     @property
     def own(self) -> str | None:
@@ -102,7 +103,8 @@ class Profiler:
     """What is to be profiled; the first processes wait for their turn."""
 
     jobs: tuple[ProfilingJob, ...]
-    options: Options
+    uuid: str | None
+    """Of the GPU."""
     processes: WarmProcesses | None
     """None where there is nothing to profile with."""
     refusal: str = ""
@@ -116,7 +118,7 @@ def ready(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: 
     All processes end with the block.
     """
     jobs = tuple(
-        ProfilingJob(chosen, side, library)
+        ProfilingJob(chosen, side, library, options)
         for chosen in cases
         for side, library in libraries[chosen.card.name].named.items()
     )
@@ -125,10 +127,10 @@ def ready(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: 
             ncu = cuda_tools.find("ncu")
             options.out.mkdir(parents=True, exist_ok=True)
             for job in jobs:
-                job.report(options).unlink(missing_ok=True)
+                job.report.unlink(missing_ok=True)
             watching = [
                 Watching(
-                    command(ncu, job.report(options), options, job.pattern(options)),
+                    command(ncu, job),
                     WatchedCall.of(job.library, job.chosen.card, job.chosen.case),
                     (options.out,),
                     python=job.library.python,
@@ -136,11 +138,11 @@ def ready(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: 
                 )
                 for job in jobs
             ]
-            profiler = Profiler(jobs, options, stack.enter_context(watched_call.warm(watching)))
+            profiler = Profiler(jobs, options.uuid, stack.enter_context(watched_call.warm(watching)))
         except NoDeviceError as error:
-            profiler = Profiler(jobs, options, None, str(error))
+            profiler = Profiler(jobs, options.uuid, None, str(error))
         except OSError as error:
-            profiler = Profiler(jobs, options, None, f"ncu cannot be started: {error.strerror}")
+            profiler = Profiler(jobs, options.uuid, None, f"ncu cannot be started: {error.strerror}")
         yield profiler
 
 
@@ -162,17 +164,17 @@ def profiled(profiler: Profiler) -> ProfilingResult:
     if profiler.processes is None:
         return ProfilingResult((), (profiler.refusal,))
     making: list[Making] = []
-    with lock.device(profiler.options.uuid), ExitStack() as stack:
+    with lock.device(profiler.uuid), ExitStack() as stack:
         with progress.track("profile", len(profiler.jobs)) as advance:
             for at, job in enumerate(profiler.jobs):
-                making.append(Making(job, profiler.options, stack.enter_context(ncu_reader.waiting())))
-                making[-1].start(profiler.processes, at)
+                making.append(Making(job, stack.enter_context(ncu_reader.waiting())))
+                making[at].start(profiler.processes, at)
                 if at:
-                    making[-2].finish()
-                making[-1].wait_for_call()
+                    making[at - 1].finish()
+                making[at].wait_for_call()
                 advance(job.where)
-        if making:
-            making[-1].finish()
+        for last in making[-1:]:
+            last.finish()
         made = [one.profile() for one in making]
     failures = dict.fromkeys(one for one in made if isinstance(one, str))
     return ProfilingResult(tuple(one for one in made if isinstance(one, Profile)), tuple(failures))
@@ -184,7 +186,6 @@ class Making:
     is profiled, the report is read. Nothing follows a step that failed."""
 
     job: ProfilingJob
-    options: Options
     reader: WorkerProcess
     running: Running | None = None
     lines: list[str] = field(default_factory=list)
@@ -201,39 +202,35 @@ class Making:
         """Until ncu has profiled it, or ended."""
         begun = time.monotonic()
         self._follow(DONE)
-        passes = next((found[1] for line in self.lines if (found := _PASSES.search(line))), "?")
-        progress.say(f"profiled {self.job.where}: {passes} passes, {time.monotonic() - begun:.1f} s")
+        progress.say(f"profiled {self.job.where}: {time.monotonic() - begun:.1f} s")
 
     def finish(self) -> None:
         """Waits for the report, which is then read."""
         self._follow(None)
-        with self._noting_failure():
-            if self.running and not self.failed:
-                code, report = self.running.process.wait(), self.job.report(self.options)
-                self.failed = failure(self.lines, code, self.job.pattern(self.options))
-                if not self.failed and not report.exists():
-                    last = last_words(self.lines)
-                    self.failed = f"ncu ended with {code} and wrote no report; its last words: {last}"
-                if not self.failed:
-                    ncu_reader.ask(report, self.reader)
+        if self.running is None or self.failed:
+            return
+        self.failed = failure(self.job, self.lines, self.running.process.wait())
+        if not self.failed:
+            with self._noting_failure():
+                ncu_reader.ask(self.job.report, self.reader)
 
     def profile(self) -> Profile | str:
         """What the report says, or why there is none."""
         with self._noting_failure():
             if not self.failed:
-                return profile_of(self.job, self.options, self.reader)
+                return profile_of(self.job, self.reader)
         return f"no profile of {self.job.where}: {self.failed}"
 
     def _follow(self, line: str | None) -> None:
-        seconds, quiet = self.options.timeout_s, "ncu has printed nothing for"
         if self.running is None or self.failed:
             return
+        seconds = self.job.options.timeout_s
         try:
-            self.running.follow_until(
-                line,
+            self.running.follow(
                 TimeLimits(silence_s=30.0, total_s=seconds),
                 self.lines.append,
-                lambda silence_s: progress.say(f"{quiet} {silence_s:.0f} s"),
+                lambda silence_s: progress.say(f"ncu has printed nothing for {silence_s:.0f} s"),
+                until=line,
             )
         except TimeoutError as error:
             self.failed = f"ncu was ended after {seconds:.0f} s; it had not finished; {error}"
@@ -246,11 +243,10 @@ class Making:
             self.failed = str(error)
 
 
-def profile_of(job: ProfilingJob, options: Options, reader: WorkerProcess) -> Profile:
+def profile_of(job: ProfilingJob, reader: WorkerProcess) -> Profile:
     """One side's profile, by its report, which `reader` reads. Raises KernelgateError where that is none, or not about
     the library."""
-    report, pattern = job.report(options), job.pattern(options)
-    of_side = of_call(ncu_reader.answer(report, reader), pattern or job.own, whole=pattern is None)
+    of_side = of_call(ncu_reader.answer(job.report, reader), job.pattern or job.own, whole=job.pattern is None)
     if of_side is None:
         text = f"none of the first {MAX_KERNELS} kernels of a call is the library's own: name some by --kernel"
         raise KernelgateError(text)
@@ -261,8 +257,8 @@ def profile_of(job: ProfilingJob, options: Options, reader: WorkerProcess) -> Pr
         side=job.side,
         metrics=figures,
         hot_spots=hot and quoted(hot, job.library),
-        report=report.name,
-        report_sha256=hashlib.sha256(report.read_bytes()).hexdigest(),
+        report=job.report.name,
+        report_sha256=hashlib.sha256(job.report.read_bytes()).hexdigest(),
     )
 
 
@@ -285,44 +281,41 @@ def of_call(
     return {**most.figures, **together, "kernel": most.name[:MAX_NAME]}, most.hot_spots
 
 
-def command(ncu: Path, report: Path, options: Options, pattern: str | None) -> tuple[str, ...]:
+def command(ncu: Path, job: ProfilingJob) -> tuple[str, ...]:
     """ncu's own words, up to the program that it runs."""
     return (
         str(ncu),
         "--force-overwrite",
         "--export",
-        str(report.resolve()),
+        str(job.report.resolve()),
         "--clock-control",
         "none",  # as while the kernels are timed; locking needs privileges that many machines do not grant
         "--profile-from-start",
         "off",  # watched_call.py says which call
         "--launch-count",
         str(MAX_KERNELS),
-        *(("--kernel-name", f"regex:{pattern}") if pattern else ()),
-        *(("--set", "full") if options.set == "full" else ()),
+        *(("--kernel-name", f"regex:{job.pattern}") if job.pattern else ()),
+        *(("--set", "full") if job.options.set == "full" else ()),
         "--metrics",
-        ",".join(metrics.quick_counters(options.capability)),
+        ",".join(metrics.quick_counters(job.options.capability)),
     )
 
 
-def failure(lines: Iterable[str], code: int, pattern: str | None) -> str | None:
-    """Why there is no profile, from what ncu printed; None if ncu reported no error."""
-    output = list(lines)
-    text = "\n".join(output)
+def failure(job: ProfilingJob, lines: Sequence[str], code: int) -> str | None:
+    """Why there is no profile, from what ncu printed and left; None where there is one."""
+    text = "\n".join(lines)
     if "ERR_NVGPUCTRPERM" in text:
         return PERMISSION
     if "No kernels were profiled" in text:
-        names = [line.split(".", 1)[1].strip() for line in output if line.strip()[:1].isdigit() and "." in line]
+        names = [line.split(".", 1)[1].strip() for line in lines if re.match(r"\s*\d.*\.", line)]
         there = f"; it ran: {', '.join(names[:5])}" if names else ""
-        return f"no kernel {f'whose name matches {pattern!r} ' if pattern else ''}was launched{there}"
-    if errors := [line.split("==ERROR==", 1)[1].strip() for line in output if "==ERROR==" in line]:
+        return f"no kernel {f'whose name matches {job.pattern!r} ' if job.pattern else ''}was launched{there}"
+    if errors := [line.split("==ERROR==", 1)[1].strip() for line in lines if "==ERROR==" in line]:
         return f"ncu reports: {ncu_reader.plain(errors[0]).rstrip('.')}"
-    return f"ncu ended with {code}; its last words: {last_words(output)}" if code else None
-
-
-def last_words(lines: Sequence[str]) -> str:
-    """The last line that says anything."""
-    return ncu_reader.plain(next((line for line in reversed(lines) if line.strip()), "nothing"))
+    if code == 0 and job.report.exists():
+        return None
+    last = ncu_reader.plain(next((line for line in reversed(lines) if line.strip()), "nothing"))
+    return f"ncu ended with {code}{' and wrote no report' if code == 0 else ''}; its last words: {last}"
 
 
 def summaries(profiles: Sequence[Profile]) -> dict[str, str]:
@@ -351,27 +344,24 @@ def quoted(found: HotSpots, library: Library) -> HotSpots:
     is_package = library.manifest.kind == "package"
     places = (f"{triton_build.SOURCES}/", f"{library.path.resolve()}/") if is_package else (HERE,)
 
-    def of_commit(file: str) -> str | None:
-        """Its path in the commit; of a package, below the folder that it is imported from."""
-        prefix = next((place for place in places if file.startswith(place)), None)
-        path = normpath(file.removeprefix(prefix)) if prefix else None
-        return path if path in own else None
-
-    def name(file: str) -> str:
-        return of_commit(file) or PurePosixPath(file).name or file
-
     @cache
-    def lines_of(path: str) -> list[str]:
-        return own[path].read_text(encoding="utf-8", errors="replace").splitlines()
+    def name_and_lines(file: str) -> tuple[str, list[str]]:
+        """Its path in the commit; of a package, below the folder that it is imported from."""
+        for place in places:
+            path = normpath(file.removeprefix(place))
+            if file.startswith(place) and path in own:
+                return path, own[path].read_text(encoding="utf-8", errors="replace").splitlines()
+        return PurePosixPath(file).name or file, []
 
-    def text(one: HotLine) -> str | None:
-        path = of_commit(one.file)
-        held = lines_of(path) if path else []
-        return held[one.line - 1].strip()[:MAX_HOT_TEXT] if one.line <= len(held) else None
+    def line_of(one: HotLine) -> HotLine:
+        name, held = name_and_lines(one.file)
+        text = held[one.line - 1].strip()[:MAX_HOT_TEXT] if one.line <= len(held) else None
+        return one.model_copy(update={"file": name, "text": text})
 
-    lines = (one.model_copy(update={"file": name(one.file), "text": text(one)}) for one in found.lines)
-    instructions = (one.model_copy(update={"file": one.file and name(one.file)}) for one in found.instructions)
-    return found.model_copy(update={"lines": tuple(lines), "instructions": tuple(instructions)})
+    instructions = (
+        one.model_copy(update={"file": one.file and name_and_lines(one.file)[0]}) for one in found.instructions
+    )
+    return found.model_copy(update={"lines": tuple(map(line_of, found.lines)), "instructions": tuple(instructions)})
 
 
 # ---- Profiles of a record --------------------------------------------------------------------------------------------
@@ -384,14 +374,14 @@ def with_profiles(record: RunRecord, libraries: Mapping[str, Sides], profiler: P
     the record's builds already: they travel with the library.
     """
     missing = [why for sides in libraries.values() for why in facts_missing(sides)]
-    notes = [Note(code="no_static_analysis", text=f"no static analysis of {why}") for why in missing]
-    if profiler is None:
-        return record.model_copy(update={"notes": (*record.notes, *notes)})
-    took = lock.stopwatch()
-    done = profiled(profiler)
-    notes += [Note(code="no_profile", text=failure) for failure in done.failures]
-    costs = with_costs(record.costs, profile=took())
-    return record.model_copy(update={"profile": done.profiles, "costs": costs, "notes": (*record.notes, *notes)})
+    notes = [*record.notes, *(Note(code="no_static_analysis", text=f"no static analysis of {why}") for why in missing)]
+    changes: dict[str, object] = {}
+    if profiler is not None:
+        took = lock.stopwatch()
+        done = profiled(profiler)
+        notes += (Note(code="no_profile", text=failure) for failure in done.failures)
+        changes = {"profile": done.profiles, "costs": with_costs(record.costs, profile=took())}
+    return record.model_copy(update={"notes": tuple(notes), **changes})
 
 
 @contextmanager

@@ -39,9 +39,9 @@ TOOLS: dict[str, CudaTool] = {
 }
 
 
-def find(name: str, root: Path | None = None) -> Path:
+def find(name: str) -> Path:
     """The first of `candidates`. Raises NoDeviceError saying where it was looked for and what to install."""
-    if (tool := next(candidates(name, root), None)) is None:
+    if (tool := next(candidates(name), None)) is None:
         raise NoDeviceError(f"{absent(name)}; install it: {TOOLS[name].install}")
     return tool
 

@@ -22,7 +22,6 @@ from kernelgate.bench.system.worker import WorkerError, WorkerPool, WorkerProces
 DeviceKind = Literal["cuda", "cpu"]
 DESCRIBES = f"{__name__}:seen_by_torch"
 PATIENCE_S = 180.0
-BINARY = {"": 0, "K": 10, "M": 20, "G": 30}
 
 
 def describe(workers: WorkerPool | None = None) -> record.Environment:
@@ -51,10 +50,9 @@ def here(device: DeviceKind) -> record.Environment:
     """This machine, with torch's numerics as they are set in this process."""
     import torch
 
+    cuda = torch.cuda
     return record.Environment(
-        device=gpu(torch.cuda.get_device_properties(torch.cuda.current_device()))
-        if device == "cuda"
-        else cpu(Path("/")),
+        device=gpu(cuda.get_device_properties(cuda.current_device())) if device == "cuda" else cpu(Path("/")),
         torch=torch.__version__,
         cuda=torch.version.cuda,
         triton=beside.version("triton"),
@@ -86,13 +84,12 @@ def gpu(properties: Any) -> record.Device:
 def cpu(root: Path) -> record.Device:
     """The CPU as the kernel describes it under `root`; `l2_bytes` is the last level of its cache."""
     memory = _first(root / "proc/meminfo", r"MemTotal:\s+(\d+) kB")
-    found = [text_of(path) for path in root.glob("sys/devices/system/cpu/cpu0/cache/index*/size")]
-    caches = [re.fullmatch(r"(\d+)([KMG]?)", size or "") for size in found]  # such as "32768K"
+    kib = (_first(path, r"^(\d+)K$") for path in root.glob("sys/devices/system/cpu/cpu0/cache/index*/size"))
     return record.Device(
         name=_first(root / "proc/cpuinfo", r"model name\s*:\s*(.+)") or platform.machine() or "CPU",
         memory_bytes=int(memory) * 1024 if memory else None,
         sm_count=len(os.sched_getaffinity(0)),
-        l2_bytes=max((int(one[1]) << BINARY[one[2]] for one in caches if one), default=0) or None,
+        l2_bytes=max((int(size) * 1024 for size in kib if size), default=None),
     )
 
 
@@ -174,7 +171,6 @@ def changed_numerics() -> str | None:
 
 
 def numerics() -> record.Numerics:
-    """What is set in this process."""
     import torch
 
     backends: Any = torch.backends

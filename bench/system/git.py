@@ -47,32 +47,36 @@ def root(path: Path) -> Path:
 
 def toplevel(path: Path) -> Path | None:
     """The root of the checkout that `path` lies in; None outside of one, and where there is no git."""
-    if shutil.which("git") is None:
-        return None
-    found = _answer(path, "rev-parse", "--show-toplevel")
+    found = _answer(path, "rev-parse", "--show-toplevel") if shutil.which("git") else None
     return None if found is None else Path(found)
+
+
+def _named(repo: Path, name: str) -> str | None:
+    """The sha that has this name in git; None where there is none."""
+    return _answer(repo, "rev-parse", "--verify", "--quiet", "--end-of-options", name)
 
 
 def resolve(repo: Path, ref: str) -> str:
     """The full sha of the commit that `ref` names. Raises KernelgateError saying what to do where there is none."""
-    verify = ("rev-parse", "--verify", "--quiet", "--end-of-options")
-    found = _answer(repo, *verify, f"{ref}^{{commit}}")
+    found = _named(repo, f"{ref}^{{commit}}")
     if found and not found.startswith("^"):
         name = re.split("[~^@:]", ref, maxsplit=1)[0]
         both = (f"refs/heads/{name}", f"refs/tags/{name}") if name not in ("", "HEAD", found) else ()
-        if len({_answer(repo, *verify, f"{one}^{{commit}}") for one in both} - {None}) > 1:
+        if len({_named(repo, f"{one}^{{commit}}") for one in both} - {None}) > 1:
             how = f"write refs/heads/{ref} for the branch, or refs/tags/{ref} for the tag"
             raise KernelgateError(f"{repo} has a branch and a tag {name!r}, of two commits: {how}")
         return found
-    if (named := _answer(repo, *verify, ref)) not in (None, ref):
+    if (named := _named(repo, ref)) not in (None, ref):
         checked(repo, "cat-file", "-p", str(named).lstrip("^"))  # git says so where what it names is lost or damaged
     if is_shallow(repo):
         raise KernelgateError(
             f"{repo} is a shallow clone without {ref!r}: run `git fetch --unshallow` (in a workflow: fetch-depth: 0)"
         )
-    of_remote = _answer(repo, "rev-parse", "--verify", "--quiet", f"refs/remotes/origin/{ref}^{{commit}}")
-    other = f"origin/{ref} is there" if of_remote else "check the name, or run `git fetch` if it is a remote's"
-    other = "commit something, or check out a branch that has a commit" if ref == "HEAD" else other
+    other = "check the name, or run `git fetch` if it is a remote's"
+    if ref == "HEAD":
+        other = "commit something, or check out a branch that has a commit"
+    elif _named(repo, f"refs/remotes/origin/{ref}^{{commit}}"):
+        other = f"origin/{ref} is there"
     raise KernelgateError(f"{repo} has no commit {ref!r}: {other}")
 
 
@@ -117,17 +121,17 @@ def release(repo: Path, named: str | None = None) -> tuple[str, tuple[str, ...]]
 
     Raises KernelgateError where nothing has that name.
     """
-    if named is None:
-        branch = None if toplevel(repo) is None else _default_branch(repo)
-        tag = _answer(repo, "describe", "--tags", "--abbrev=0", branch) if branch else None
-        if tag is None or is_shallow(repo):
-            return None
-        return tag, _first_parents(repo, f"refs/tags/{tag}")[::-1]
-    return named, tuple(checked(repo, "rev-list", "--first-parent", resolve(repo, named)).split())
+    if named is not None:
+        return named, _first_parents(repo, resolve(repo, named))[::-1]
+    branch = None if toplevel(repo) is None else _default_branch(repo)
+    tag = _answer(repo, "describe", "--tags", "--abbrev=0", branch) if branch else None
+    if tag is None or is_shallow(repo):
+        return None
+    return tag, _first_parents(repo, f"refs/tags/{tag}")[::-1]
 
 
 def _default_branch(repo: Path) -> str | None:
-    return next((name for name in DEFAULT_BRANCHES if _answer(repo, "rev-parse", "--verify", "-q", name)), None)
+    return next((name for name in DEFAULT_BRANCHES if _named(repo, name)), None)
 
 
 def branch_name(repo: Path) -> str:
@@ -174,7 +178,7 @@ def is_changed(repo: Path, patterns: Sequence[str]) -> bool:
 
 def parent(repo: Path, sha: str) -> str | None:
     """The first parent; None of a root."""
-    return _answer(repo, "rev-parse", "--verify", "--quiet", f"{sha}^1")
+    return _named(repo, f"{sha}^1")
 
 
 def files(tree: Path) -> tuple[str, ...]:
@@ -192,7 +196,6 @@ def submodules(repo: Path, sha: str) -> dict[str, str]:
 
 
 def is_here(repo: Path, sha: str) -> bool:
-    """Whether the repository holds this commit."""
     return _answer(repo, "cat-file", "-e", f"{sha}^{{commit}}") is not None
 
 
@@ -205,7 +208,6 @@ def is_shallow(repo: Path) -> bool:
 
 
 def subject(repo: Path, sha: str) -> str:
-    """The first line of a commit's message."""
     return checked(repo, "log", "-1", "--format=%s", sha).strip()
 
 
@@ -225,8 +227,7 @@ def unchanged_head(
     links = submodules(root, "HEAD")
     asked = {next((one for one in links if path.startswith(f"{one}/")), path) for path in paths}
     changed = checked(root, "status", "--porcelain", "--untracked-files=all", "--", *asked)
-    sha = _answer(root, "rev-parse", "--verify", "--quiet", "HEAD")
-    if sha is None or changed or _answer(root, "check-ignore", "--", *asked):
+    if (sha := _named(root, "HEAD")) is None or changed or _answer(root, "check-ignore", "--", *asked):
         return None
     try:
         with worktree(root, sha, ()) as clean:
@@ -330,8 +331,7 @@ def _git(
             timeout=PATIENCE_S,
         )
     except subprocess.TimeoutExpired as error:
-        said = error.stderr.decode(errors="replace") if isinstance(error.stderr, bytes) else error.stderr or ""
-        last = said.strip().rpartition("\n")[2]
+        last = (error.stderr or b"").decode(errors="replace").strip().rpartition("\n")[2]
         raise KernelgateError(
             f"git {words[0]} in {repo} did not end within {PATIENCE_S:g} s{f'; last line: {last}' if last else ''}"
         ) from None
@@ -340,9 +340,9 @@ def _git(
             raise KernelgateError(f"{repo} is no folder: name that of a git checkout") from None
         if isinstance(error, FileNotFoundError):
             raise KernelgateError("git is not on PATH: install it (apt-get install git)") from None
-        if error.errno not in (errno.EACCES, errno.ENOEXEC):  # the machine's
-            raise
-        raise KernelgateError(f"git cannot be run in {repo}: {error.strerror}") from None
+        if error.errno in (errno.EACCES, errno.ENOEXEC):
+            raise KernelgateError(f"git cannot be run in {repo}: {error.strerror}") from None
+        raise  # the machine's
 
 
 # ---- Snapshots: all changes of files that git follows, and new files below given paths, under refs/kernelgate/ -------
@@ -353,13 +353,8 @@ _WHO = {
     for role in ("AUTHOR", "COMMITTER")
     for key, value in (("NAME", "kernelgate"), ("EMAIL", "kernelgate@localhost"))
 }
-_UNDER_WAY = {
-    "MERGE_HEAD": "a merge",
-    "CHERRY_PICK_HEAD": "a cherry-pick",
-    "REVERT_HEAD": "a revert",
-    "rebase-merge": "a rebase",
-    "rebase-apply": "a rebase",
-}
+_UNDER_WAY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
+"""What git leaves in its folder while a merge or the like waits for its end."""
 
 
 def take_snapshot(repo: Path, paths: Sequence[str]) -> str:
@@ -369,14 +364,14 @@ def take_snapshot(repo: Path, paths: Sequence[str]) -> str:
     Raises KernelgateError while a merge or the like is under way.
     """
     top = root(repo)
-    _refuse_half_done(top)
+    half_done = [name for name in _UNDER_WAY if _path(top, name).exists()]
+    if half_done or (half_done := checked(top, "diff", "--name-only", "--diff-filter=U").split()):
+        raise KernelgateError(f"{top}: a merge or the like is under way ({half_done[0]}): end it, or give it up")
     head = resolve(top, "HEAD")
     with lock.temporary_folder("kernelgate-index-") as made:
-        index = made / "index"
-        mine = _path(top, "index")
-        if mine.exists():
-            shutil.copy2(mine, index)  # with what git knows of the files' times, or it would read them all
-        extra = {"GIT_INDEX_FILE": str(index)}
+        if (mine := _path(top, "index")).exists():
+            shutil.copy2(mine, made / "index")  # with what git knows of the files' times, or it would read them all
+        extra = {"GIT_INDEX_FILE": str(made / "index")}
         checked(top, "add", "--update", "--", ".", extra=extra)
         new = _listed(checked(top, "ls-files", "-z", "--others", "--exclude-standard", "--", *_below(paths)))
         if new:
@@ -384,18 +379,8 @@ def take_snapshot(repo: Path, paths: Sequence[str]) -> str:
         tree = checked(top, "write-tree", extra=extra).strip()
     if tree == checked(top, "rev-parse", f"{head}^{{tree}}").strip():
         return head
-    words = ("commit-tree", tree, "-p", head, "-m", "The working tree, as kernelgate session took it")
-    return checked(top, *words, extra=_WHO).strip()
-
-
-def _refuse_half_done(root: Path) -> None:
-    for name, what in _UNDER_WAY.items():
-        if _path(root, name).exists():
-            raise KernelgateError(f"{what} is under way in {root}: end it, or give it up, and call this again")
-    if unmerged := checked(root, "diff", "--name-only", "--diff-filter=U").split():
-        raise KernelgateError(
-            f"{root} has files with conflicts, such as {unmerged[0]}: resolve them, and `git add` them"
-        )
+    message = "The working tree, as kernelgate session took it"
+    return checked(top, "commit-tree", tree, "-p", head, "-m", message, extra=_WHO).strip()
 
 
 def _path(root: Path, name: str) -> Path:
@@ -403,21 +388,17 @@ def _path(root: Path, name: str) -> Path:
 
 
 def keep_snapshot(repo: Path, session: str, label: str, sha: str) -> None:
-    """Keeps a snapshot from being collected."""
     checked(root(repo), "update-ref", f"{REFS}/{session}/{label}", sha)
 
 
 def difference(repo: Path, old: str, new: str, paths: Sequence[str]) -> str:
     """The patch from one commit to another below these paths, as text that `git apply` takes."""
-    plain = ("--binary", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
-    how = (*plain, "--src-prefix=a/", "--dst-prefix=b/")
-    return checked(root(repo), "diff", *how, old, new, "--", *_below(paths))
+    how = ("--binary", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
+    return checked(root(repo), "diff", *how, "--src-prefix=a/", "--dst-prefix=b/", old, new, "--", *_below(paths))
 
 
 def changed_files(repo: Path, old: str, new: str, paths: Sequence[str]) -> tuple[str, ...]:
-    """The files below these paths that differ."""
-    words = ("diff", "--name-only", "-z", "--no-renames", old, new, "--", *_below(paths))
-    return _listed(checked(root(repo), *words))
+    return _listed(checked(root(repo), "diff", "--name-only", "-z", "--no-renames", old, new, "--", *_below(paths)))
 
 
 def take_back(repo: Path, patch: Path) -> None:

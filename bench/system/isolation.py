@@ -51,14 +51,12 @@ class Isolation:
     writable: tuple[Path, ...] = ()
 
     def around(self, command: Iterable[str | Path]) -> list[str | Path]:
-        """The command, isolated where that can be done."""
         if not self.words:
             return list(command)
         bound = [word for folder in self.writable for word in ("--bind", folder, folder)]
         return [*self.words, *bound, *self.last, "--", *command]
 
     def writing(self, *folders: Path) -> Isolation:
-        """The same for what may write to these folders."""
         return replace(self, writable=tuple(folder.absolute() for folder in folders))
 
     def exit_code(self, code: int) -> int:

@@ -140,15 +140,11 @@ _ours: set[Path] = set()
 """The devices that this process holds."""
 
 
-def waited_in_all_s() -> float:
-    """For how long this process has waited for devices, which counts against no budget."""
-    return sum(_waits)
-
-
 def stopwatch() -> Callable[[], float]:
-    """The seconds since it was started, without those in which this process waited for a device."""
-    begun = time.monotonic() - waited_in_all_s()
-    return lambda: time.monotonic() - waited_in_all_s() - begun
+    """The seconds since it was started, without those in which this process waited for a device: these count against
+    no budget."""
+    begun = time.monotonic() - sum(_waits)
+    return lambda: time.monotonic() - sum(_waits) - begun
 
 
 def _wait(handle: int, uuid: str | None, wait_s: float, ticket: tuple[int, int]) -> None:
@@ -269,9 +265,8 @@ def in_words(ahead: int, estimate_s: float | None) -> str:
     ending = {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th") if place // 10 % 10 != 1 else "th"
     if estimate_s is None:
         return f"{place}{ending}"
-    minutes = round(estimate_s / 60)
-    about = "less than a minute" if minutes < 1 else "about a minute" if minutes == 1 else f"about {minutes} minutes"
-    return f"{place}{ending}, {about}"
+    minutes = max(1, round(estimate_s / 60))
+    return f"{place}{ending}, about {minutes} minute{'' if minutes == 1 else 's'}"
 
 
 # ---- Temporary folders -----------------------------------------------------------------------------------------------

@@ -39,8 +39,6 @@ REASONS: dict[int, str] = {
 
 @dataclass(frozen=True)
 class Reading:
-    """The GPU at one moment."""
-
     sm_mhz: float | None = None
     memory_mhz: float | None = None
     temperature_c: float | None = None
@@ -65,8 +63,6 @@ class GpuFacts:
 
 @dataclass(frozen=True)
 class NvmlGpu:
-    """An open GPU. Every method answers None (or empty) for what the driver does not offer."""
-
     handle: Any
 
     def _ask(self, kind: Callable[[Any], T], question: Callable[..., Any], *about: int) -> T | None:
@@ -78,7 +74,7 @@ class NvmlGpu:
             max_sm_mhz=self.max_sm_mhz,
             memory_mhz=self._ask(float, pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_MEM),
             temperature_c=self._ask(float, pynvml.nvmlDeviceGetTemperature, pynvml.NVML_TEMPERATURE_GPU),
-            power_w=self._ask(_thousandths, pynvml.nvmlDeviceGetPowerUsage),
+            power_w=self._ask(lambda milliwatts: milliwatts / 1000, pynvml.nvmlDeviceGetPowerUsage),
             throttle_reasons=self._ask(reasons, pynvml.nvmlDeviceGetCurrentClocksThrottleReasons) or (),
         )
 
@@ -99,19 +95,18 @@ class NvmlGpu:
         return f"locked {base_mhz} MHz"
 
     def of_device(self) -> dict[str, object]:
-        """The fields of a record's Device that only the driver knows; None where it does not offer one.
-
-        Of the power limits it is the one that holds; of the link what it can do, for an idle one is slowed down.
-        """
+        """The fields of a record's Device that only the driver knows. Of the power limits it is the one that holds; of
+        the link what it can do, for an idle one is slowed down."""
         generation = self._ask(int, pynvml.nvmlDeviceGetMaxPcieLinkGeneration)
         width = self._ask(int, pynvml.nvmlDeviceGetMaxPcieLinkWidth)
         return {
             "driver": driver_version(),
-            "power_limit_w": self._ask(_thousandths, pynvml.nvmlDeviceGetEnforcedPowerLimit),
+            "power_limit_w": self._ask(lambda milliwatts: milliwatts / 1000, pynvml.nvmlDeviceGetEnforcedPowerLimit),
             "max_sm_mhz": self.max_sm_mhz,
             "max_memory_mhz": self._ask(float, pynvml.nvmlDeviceGetMaxClockInfo, pynvml.NVML_CLOCK_MEM),
-            "ecc": self._ask(_first, pynvml.nvmlDeviceGetEccMode),
-            "mig": self._ask(_first, pynvml.nvmlDeviceGetMigMode),
+            # Of the mode that is on, and the one that will be.
+            "ecc": self._ask(lambda modes: bool(modes[0]), pynvml.nvmlDeviceGetEccMode),
+            "mig": self._ask(lambda modes: bool(modes[0]), pynvml.nvmlDeviceGetMigMode),
             "pcie": None if generation is None or width is None else f"gen{generation} x{width}",
         }
 
@@ -126,15 +121,6 @@ class NvmlGpu:
             process_ids=tuple(process.pid for process in processes),
             uncorrected_ecc_errors=self._ask(int, pynvml.nvmlDeviceGetTotalEccErrors, *uncorrected),
         )
-
-
-def _thousandths(milliwatts: int) -> float:
-    return milliwatts / 1000
-
-
-def _first(modes: Sequence[int]) -> bool:
-    """Of the mode that is on, and the one that will be."""
-    return bool(modes[0])
 
 
 def reasons(mask: int) -> tuple[str, ...]:
@@ -154,14 +140,13 @@ def opened(uuid: str | None = None) -> Iterator[NvmlGpu]:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
         raise NoDeviceError(f"the NVIDIA driver does not respond: {error}") from None
-    try:
+    with ExitStack() as stack:
+        stack.callback(pynvml.nvmlShutdown)
         try:
             handle = pynvml.nvmlDeviceGetHandleByUUID(uuid) if uuid else pynvml.nvmlDeviceGetHandleByIndex(0)
         except pynvml.NVMLError as error:
             raise NoDeviceError(f"the NVIDIA driver reports no GPU {uuid or 'at all'}: {error}") from None
         yield NvmlGpu(handle)
-    finally:
-        pynvml.nvmlShutdown()
 
 
 def _ask(question: Callable[[], T]) -> T | None:
@@ -181,9 +166,8 @@ def readings(device: str, uuid: str | None = None) -> Iterator[Source]:
     """Reads the GPU through NVML. Without NVML, and of a CPU, readings are empty."""
     with ExitStack() as stack:
         source: Source = Reading
-        if device != "cpu":
-            with suppress(NoDeviceError):
-                source = stack.enter_context(opened(uuid)).reading
+        with suppress(NoDeviceError):
+            source = stack.enter_context(opened(uuid)).reading if device != "cpu" else Reading
         yield source
 
 
@@ -191,20 +175,16 @@ def telemetry(readings: Sequence[Reading]) -> record.Telemetry:
     """Medians, the hottest temperature, and every throttle reason that was seen."""
     given = Counter(reason for reading in readings for reason in reading.throttle_reasons)
     temperatures = [reading.temperature_c for reading in readings if reading.temperature_c is not None]
+    medians = {}
+    for name in ("sm_mhz", "max_sm_mhz", "memory_mhz", "power_w"):
+        known = [value for reading in readings if (value := getattr(reading, name)) is not None]
+        medians[name] = median(known) if known else None
     return record.Telemetry(
-        sm_mhz=_median(reading.sm_mhz for reading in readings),
-        max_sm_mhz=_median(reading.max_sm_mhz for reading in readings),
-        memory_mhz=_median(reading.memory_mhz for reading in readings),
+        **medians,
         temperature_c=max(temperatures, default=None),
-        power_w=_median(reading.power_w for reading in readings),
         throttle_reasons=tuple(sorted(given)),
         throttle_shares={reason: count / len(readings) for reason, count in sorted(given.items())},
     )
-
-
-def _median(values: Iterator[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
 
 
 # ---- The clock. A process of its own lets go of it when its parent's pipe closes: also where that was killed ---------
@@ -223,7 +203,6 @@ def locked_clock(uuid: str | None, wanted: bool) -> Iterator[str]:
     if not wanted:
         yield DEFAULT
         return
-    # A process that lets go of the clock when the block ends, or this process, if the last it was told is `HELD`.
     with orphans.watchdog([sys.executable, "-P", "-m", __name__, uuid or ""], child_environment()) as tell:
         tell(HELD)  # before it is: whoever ends this process in between leaves no clock held
         try:
@@ -239,7 +218,7 @@ def locked_clock(uuid: str | None, wanted: bool) -> Iterator[str]:
 
 
 def main() -> None:
-    """Waits for the end of its parent's pipe, and lets go of the clock if it was held."""
+    """Waits for the end of its parent's pipe, and lets go of the clock if the last it was told is `HELD`."""
     if orphans.last_told() != HELD:
         return
     try:

@@ -28,22 +28,24 @@ _DONE = b"."
 
 
 class _Process(NamedTuple):
-    """What proc_pid_stat(5) says first."""
+    """What proc_pid_stat(5) says first, of a process or a thread."""
 
     pid: int
     name: str
     state: str
     parent: int
     session: int
+    terminal: int
 
 
-def _processes() -> Iterator[_Process]:
-    for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208
+def _processes(pids: Iterable[int] | None = None) -> Iterator[_Process]:
+    """Of these all that are there; by default of all processes."""
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if pids is None else pids:  # noqa: PTH208
         with suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            # pid (name) state parent group session …, where the name may hold spaces and parentheses.
+            # pid (name) state parent group session terminal …, where the name may hold spaces and parentheses.
             head, _, rest = file.read().rpartition(")")
-            state, parent, _, session = rest.split()[:4]
-            yield _Process(int(pid), head.partition("(")[2], state, int(parent), int(session))
+            state, parent, _, session, terminal = rest.split()[:5]
+            yield _Process(pid, head.partition("(")[2], state, int(parent), int(session), int(terminal))
 
 
 # ---- Sessions --------------------------------------------------------------------------------------------------------
@@ -58,7 +60,7 @@ def end_session(leader: int) -> None:
     """Ends a session: asks first, and kills what still runs after a while."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         send(session_members(leader), number)
-        _wait(leader, spared=())
+        _wait(leader)
 
 
 def kill_followers(leader: int, mark: str) -> None:
@@ -68,7 +70,7 @@ def kill_followers(leader: int, mark: str) -> None:
         with suppress(OSError), open(f"/proc/{one.pid}/environ", "rb") as file:  # noqa: PTH123
             found += [one.pid] * (f"={mark}\0".encode() in file.read())
     send([pid for pid in found if pid != leader], signal.SIGKILL)
-    _wait(leader, spared=(leader,))
+    _wait(leader, spared=leader)
 
 
 @contextmanager
@@ -124,15 +126,13 @@ def wake_parent() -> None:
 @cache
 def _at_terminal(pid: int) -> bool:
     """Asked once: a process writes an answer while it is timed. True where that cannot be known."""
-    with suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-        return file.read().rpartition(")")[2].split()[4] != "0"
-    return True
+    return all(one.terminal != 0 for one in _processes([pid]))
 
 
-def _wait(leader: int, spared: tuple[int, ...]) -> None:
-    """Until nobody is left, or for the grace."""
+def _wait(leader: int, spared: int | None = None) -> None:
+    """Until nobody else is left, or for the grace."""
     deadline = time.monotonic() + GRACE_S
-    while set(session_members(leader)).difference(spared) and time.monotonic() < deadline:
+    while {*session_members(leader)} - {spared} and time.monotonic() < deadline:
         time.sleep(_POLL_S)
 
 
@@ -140,7 +140,6 @@ def _wait(leader: int, spared: tuple[int, ...]) -> None:
 
 
 def children() -> frozenset[int]:
-    """The processes whose parent this one is."""
     return frozenset(one.pid for one in _processes() if one.parent == os.getpid())
 
 
@@ -163,11 +162,7 @@ def threads(pids: Iterable[int]) -> Iterator[int]:
 
 def computing(threads: Iterable[int]) -> bool:
     """Whether one of these threads runs: what ends gives its memory back, and no signal stops that."""
-    for one in threads:
-        with suppress(OSError), open(f"/proc/{one}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            if file.read().rpartition(")")[2].split()[0] == "R":
-                return True
-    return False
+    return any(one.state == "R" for one in _processes(threads))
 
 
 def scheduling(threads: Iterable[int]) -> dict[int, tuple[frozenset[int], int, int]]:
@@ -186,8 +181,7 @@ def end_new_children(known: frozenset[int]) -> tuple[str, ...]:
     while new := [one for one in _processes() if one.parent == os.getpid() and one.pid not in known]:
         for process in new:
             names.append(process.name)
-            with suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGKILL)
+            send([process.pid], signal.SIGKILL)
             with suppress(ChildProcessError):
                 os.waitpid(process.pid, 0)
     return tuple(names)

@@ -42,34 +42,27 @@ def track(label: str, total: int, limit_s: float | None = None) -> Iterator[Adva
 
     `limit_s`: after which all are ended.
     """
-    start = last = time.monotonic()
-    done = 0
-    current = ""
-    ended = threading.Event()
+    start, done, current, ended = time.monotonic(), 0, "", threading.Event()
     say(f"{label}: {total} step{'' if total == 1 else 's'}")
 
     def line() -> None:
-        nonlocal last
-        last = time.monotonic()
         most = f" of at most {limit_s:.0f} s" if limit_s and done < total else ""
-        say(f"{label}: {done}/{total}, {last - start:.0f} s{most}{f', {current}' if current else ''}")
+        say(f"{label}: {done}/{total}, {time.monotonic() - start:.0f} s{most}{f', {current}' if current else ''}")
 
     def advance(step: str) -> None:
         nonlocal done, current
-        done += 1
-        current = step
-        if done == total or time.monotonic() - last >= LOG_INTERVAL_S:
+        done, current = done + 1, step
+        if done == total:
             line()
 
-    def fill_silence() -> None:
-        while not ended.wait(max(0.0, last + LOG_INTERVAL_S - time.monotonic())):
-            if time.monotonic() - last >= LOG_INTERVAL_S:
-                line()
+    def repeat() -> None:
+        while not ended.wait(LOG_INTERVAL_S):
+            line()
 
-    filler = threading.Thread(target=fill_silence, name="progress", daemon=True)
-    filler.start()
+    repeater = threading.Thread(target=repeat, name="progress", daemon=True)
+    repeater.start()
     try:
         yield advance
     finally:
         ended.set()
-        filler.join()
+        repeater.join()

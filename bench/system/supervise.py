@@ -40,8 +40,6 @@ LIMITS = TimeLimits()
 
 @dataclass(frozen=True)
 class Running:
-    """A command that was started."""
-
     process: subprocess.Popen[bytes]
     pipe: io.FileIO
     """Its output, errors included."""
@@ -49,22 +47,18 @@ class Running:
     rest: bytearray = field(default_factory=bytearray)
     """Of its output: the line that has not ended yet."""
 
-    def follow(self, limits: TimeLimits, on_line: Callable[[str], None], on_silence: Callable[[float], None]) -> int:
-        """Its exit code; `on_line` gets each line of its output as it comes. Time counts from this call on.
-
-        Past the limit it is ended, and TimeoutError says what it said last: "last line: …" or "it printed nothing".
-        """
-        self.follow_until(None, limits, on_line, on_silence)
-        return self.process.wait()
-
-    def follow_until(
+    def follow(
         self,
-        wanted: str | None,
         limits: TimeLimits,
         on_line: Callable[[str], None],
         on_silence: Callable[[float], None],
+        until: str | None = None,
     ) -> None:
-        """As `follow`, but no further than to this line, where it prints it."""
+        """`on_line` gets each line of its output as it comes, up to the line `until`, or to the end. Time counts from
+        this call on.
+
+        Past the limit it is ended, and TimeoutError says what it said last: "last line: …" or "it printed nothing".
+        """
         start = heard = warned = time.monotonic()
         last = ""
         while True:
@@ -77,8 +71,7 @@ class Running:
                 warned = now
                 on_silence(now - heard)
             gone = self.process.poll() is not None  # what it started may hold its output for ever
-            wait = min(start + limits.total_s, warned + limits.silence_s, now + POLL_S) - now
-            printed = bool(select.select([self.pipe], [], [], wait)[0])
+            printed = bool(select.select([self.pipe], [], [], POLL_S)[0])
             if not printed and not gone:
                 continue
             chunk = self.pipe.read(1 << 16) if printed else b""
@@ -92,7 +85,7 @@ class Running:
             for text in texts:
                 last = text.strip() or last
                 on_line(text)
-            if not chunk or wanted in texts:
+            if not chunk or until in texts:
                 return
 
 
@@ -127,7 +120,8 @@ def run(
 ) -> int:
     """The exit code of a command, which is followed until it ends."""
     with running(command, cwd=cwd, env=env) as started:
-        return started.follow(limits, on_line, on_silence)
+        started.follow(limits, on_line, on_silence)
+        return started.process.wait()
 
 
 _JOBS: ContextVar[Path | None] = ContextVar("jobs", default=None)

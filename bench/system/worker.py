@@ -227,7 +227,7 @@ class WorkerProcess:
             self._to.write(message.model_dump_json().encode() + b"\n")
             self._to.flush()
         except BrokenPipeError:
-            raise WorkerError(f"the process {self._ended()}") from None
+            raise self._error(self._ended()) from None
 
     def receive(self, kind: type[M] | TypeAdapter[M], patience_s: float) -> M:
         """The worker's next answer. Raises WorkerError where none arrives in time or it is of another kind, and
@@ -235,17 +235,15 @@ class WorkerProcess:
         deadline = time.monotonic() + patience_s
         while True:
             if (line := self._line(deadline)) is None:
-                text = f"the process did not answer for {patience_s:g} s and was killed{self._last_lines()}"
-                error = WorkerError(text)
+                error = self._error(f"did not answer for {patience_s:g} s and was killed")
                 error.hung = True
                 raise error
             if not line:
-                raise WorkerError(f"the process {self._ended()}")
+                raise self._error(self._ended())
             try:
                 answer = parsed(line, kind)
             except ValidationError:
-                text = f"the process sent {line[:80]!r}, which is not a valid message{self._last_lines()}"
-                raise WorkerError(text) from None
+                raise self._error(f"sent {line[:80]!r}, which is not a valid message") from None
             if not isinstance(answer, Doing):
                 return answer
             self.doing = answer
@@ -287,29 +285,27 @@ class WorkerProcess:
                 return b""
             self._pending += chunk
             if len(self._pending) > MAX_LINE and b"\n" not in chunk:
-                raise WorkerError(f"the process sent a line of more than {MAX_LINE} bytes")
+                raise self._error(f"sent a line of more than {MAX_LINE} bytes")
         line, self._pending = self._pending.split(b"\n", 1)
         return line
 
     def _ended(self) -> str:
         try:
-            code = self._process.wait(timeout=10)
+            return exit_status(self._apart.exit_code(self._process.wait(timeout=10)))
         except subprocess.TimeoutExpired:
-            return f"closed its output{self._last_lines()}"
-        return f"{exit_status(self._apart.exit_code(code))}{self._last_lines()}"
+            return "closed its output"
 
     def printed(self) -> str:
-        """All of its standard error."""
         self._stderr.seek(0)
         return self._stderr.read().decode(errors="replace")
 
-    def _last_lines(self) -> str:
-        """The last lines of its standard error, to be appended to a sentence."""
+    def _error(self, what: str) -> WorkerError:
+        """What it did, with the last lines of its standard error."""
         self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, self._stderr.tell() - 4 * _LAST_LINES))
         lines = self._stderr.read().decode(errors="replace").split("\n")
         words = " / ".join(line.strip() for line in lines if line.strip())[-_LAST_LINES:]
-        return f"; last lines of stderr: {words}" if words else ""
+        return WorkerError(f"the process {what}{f'; last lines of stderr: {words}' if words else ''}")
 
 
 def parsed(line: bytes | str, kind: type[M] | TypeAdapter[M]) -> M | Doing:
@@ -490,7 +486,6 @@ class Leader:
 
 
 def serve(function: str, leader: Leader) -> None:
-    """Runs MODULE:FUNCTION until it returns or raises an error."""
     module, _, name = function.partition(":")
     try:
         gc.disable()  # what is loaded, such as torch, stays to the end: to look through it takes a quarter of the time

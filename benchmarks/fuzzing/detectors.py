@@ -92,12 +92,12 @@ def _watched(detector: DetectorName, one: Planted, words: Sequence[str], telling
 
     with supervise.running((*KERNELGATE, *words), cwd=one.tree, env=one.environment) as running:
         try:
-            code = running.follow(LIMITS, heard, lambda _: heard())
+            running.follow(LIMITS, heard, lambda _: heard())
         except _FoundError:
             return look(True, lines[-1])
         except TimeoutError:
             return look(None, f"not done after {LIMIT_S:g} s")
-    if code == 0:
+    if (code := running.process.wait()) == 0:
         return look(False)
     return look(None, f"exited with {code}: {next((line for line in reversed(lines) if line.strip()), 'no output')}")
 

@@ -7,8 +7,7 @@ neighbours differ by more than chance explains, they are compared as a pull requ
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -52,12 +51,12 @@ class Budget:
     """Of time. A step begins if it ends in time even where it takes as long as the longest one of its kind did."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds, self._begun = seconds, _working_s()
+        self._seconds, self._spent_s = seconds, lock.stopwatch()
         self._longest: dict[str, float] = {}
 
     @property
     def left_s(self) -> float:
-        return self._seconds - (_working_s() - self._begun)
+        return self._seconds - self._spent_s()
 
     def holds(self, kind: str, until: float = 1.0) -> bool:
         """Whether another step ends before this share of the whole is spent."""
@@ -66,14 +65,9 @@ class Budget:
 
     @contextmanager
     def step(self, kind: str) -> Iterator[None]:
-        begun = _working_s()
+        took = lock.stopwatch()
         yield
-        self._longest[kind] = max(self._longest.get(kind, 0.0), _working_s() - begun)
-
-
-def _working_s() -> float:
-    """A clock that stands still while this process waits for a device."""
-    return time.monotonic() - lock.waited_in_all_s()
+        self._longest[kind] = max(self._longest.get(kind, 0.0), took())
 
 
 @dataclass(frozen=True)
@@ -153,15 +147,13 @@ def _scanned(asked: Scan, policy: Policy, out: Path) -> ScannedCase:
     changes: list[tuple[Direction, ScannedChange]] = []
     differences = _differences(made)
     for before, after, change, least in sorted(differences, key=lambda one: -abs(one[2])):
-        if abs(change) <= least:
-            continue
-        change_pct = as_percent(change)
-        if budget.holds("comparison"):
-            with budget.step("comparison"):
-                changes.append(_compared(asked, made, (before, after), change_pct, policy, out))
-        else:
-            said = "suspected, and not compared: the budget is spent"
-            changes.append((Direction.NONE, _change(made, before, after, change_pct, said)))
+        if abs(change) > least:
+            suspected = partial(_change, made, before, after, as_percent(change))
+            if budget.holds("comparison"):
+                with budget.step("comparison"):
+                    changes.append(_compared(asked, bench, (before, after), suspected, policy, out))
+            else:
+                changes.append((Direction.NONE, suspected("suspected, and not compared: the budget is spent")))
     by = {way: tuple(one for found, one in changes if found is way) for way in Direction}
     levels = [(place, made.difference(kept[-1], place)) for place in kept]
     shas = bench.shas
@@ -281,16 +273,19 @@ def _differences(survey: Survey) -> list[tuple[int, int, float, float]]:
 
 
 def _compared(
-    asked: Scan, survey: Survey, pair: tuple[int, int], change_pct: float, policy: Policy, out: Path
+    asked: Scan,
+    bench: Workbench,
+    pair: tuple[int, int],
+    suspected: Callable[[str], ScannedChange],
+    policy: Policy,
+    out: Path,
 ) -> tuple[Direction, ScannedChange]:
-    """What a pull request of the later commit against the earlier one would get, for this case alone."""
-    before, after = pair
-    bench = survey.bench
+    """What a pull request of the later commit against the earlier one would get, for this case alone. `suspected`: the
+    change, with what is said of it."""
     base, head = (bench.shas[place] for place in pair)
     folder = out / head[:SHORT]
-    say(f"comparing {base[:SHORT]} with {head[:SHORT]}: {bench.range.subject(after)}")
+    say(f"comparing {base[:SHORT]} with {head[:SHORT]}: {bench.range.subject(pair[1])}")
     case = CaseKey(bench.card.name, bench.case.id)
-    suspected = partial(_change, survey, before, after, change_pct)
     compare = local.Compare(asked.repo, base, head, asked.cards, cases=(f"{case.card}/{case.id}",))
     gates = policy.gates.model_copy(update={"sanitizer": "ignore"})  # what was merged long ago is asked for its time
     try:

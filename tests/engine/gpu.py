@@ -208,9 +208,8 @@ def waiting(_: Sequence[watched_call.Watching], *_first: int) -> Iterator[watche
 def profiled(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: Options) -> nsight.ProfilingResult:
     """Nsight Compute is the only thing that is not run: each side's report is one that it wrote on another day."""
 
-    def side(job: nsight.ProfilingJob, options: Options, _: WorkerProcess) -> record.Profile:
-        card, case = job.chosen.card.name, job.chosen.case.id
-        report = options.out / f"{card}.{case}.{job.side}.ncu-rep"
+    def side(job: nsight.ProfilingJob, _: WorkerProcess) -> record.Profile:
+        card, case, report = job.chosen.card.name, job.chosen.case.id, job.report
         changed = job.side == "head" and differ(libraries[card].base, libraries[card].head)
         report.write_bytes(unpacked(AFTER if changed else BEFORE))
         return record.Profile(

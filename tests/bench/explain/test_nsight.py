@@ -111,10 +111,10 @@ def test_the_kernels_that_are_meant_are_those_of_the_command_else_of_the_card_el
     tmp_path: Path, options: Options
 ) -> None:
     for asked, of_card, pattern in (("mine", "card's", "mine"), (None, "card's", "card's"), (None, None, None)):
-        job, asked_for = ProfilingJob(chosen(kernel=of_card), "head", library(tmp_path)), replace(options, kernel=asked)
-        assert job.pattern(asked_for) == pattern
-        words = nsight.command(Path("ncu"), tmp_path / "report", asked_for, pattern)
-        assert [word for word in words if word.startswith("regex:")] == ([f"regex:{pattern}"] if pattern else [])
+        job = ProfilingJob(chosen(kernel=of_card), "head", library(tmp_path), replace(options, kernel=asked))
+        assert job.pattern == pattern
+        regexes = [word for word in nsight.command(Path("ncu"), job) if word.startswith("regex:")]
+        assert regexes == ([f"regex:{pattern}"] if pattern else [])
     assert job.own is None
     assert replace(job, library=library(tmp_path, "b<(int)4>", "a", "b<(int)8>")).own == "a|b"
 
@@ -187,7 +187,7 @@ def test_the_longest_of_the_librarys_own_launches_speaks_for_the_call() -> None:
 
 
 def test_what_is_missing_is_noted_and_the_rest_stands_and_without_a_gpu_nothing_is_profiled(
-    tmp_path: Path, sides: Sides, options: Options, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sides: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nsight, "only_gpu", Mock(side_effect=NoDeviceError("none")))
     with nsight.profiling({"attention": sides}, [chosen()], tmp_path) as profiler:
@@ -196,7 +196,7 @@ def test_what_is_missing_is_noted_and_the_rest_stands_and_without_a_gpu_nothing_
     why = "no profile of base at case: why"
     monkeypatch.setattr(nsight, "profiled", lambda *_: ProfilingResult(made, (why,)))
     both = {"attention": replace(sides, base=library(tmp_path, missing="cuobjdump is missing"))}
-    found = nsight.with_profiles(RunRecord(notes=(Note(text="before"),)), both, Profiler((), options, None))
+    found = nsight.with_profiles(RunRecord(notes=(Note(text="before"),)), both, Profiler((), None, None))
     assert found.profile == made
     assert [(note.code, note.text) for note in found.notes] == [
         ("note", "before"),

@@ -1,4 +1,4 @@
-"""The notice before a machine is taken away, in processes of their own: SIGALRM is this one's timeout."""
+"""The notice before a machine is taken away, in a process of its own: SIGALRM is this one's timeout."""
 
 from __future__ import annotations
 
@@ -6,77 +6,54 @@ import signal
 import subprocess
 import sys
 
-import pytest
-
-BEGIN = """
-import os, signal, sys, time
+SCRIPT = """
+import os, signal, time
 import rich.console  # as in a measurement, which has said something before
 from kernelgate.bench.system import preemption
 from kernelgate.bench.system.preemption import NoticeOverError
-preemption.RESERVE_S = preemption.NOTICE_S - 0.2
 def asked():
     os.kill(os.getpid(), signal.SIGTERM)
-"""
-SCRIPTS = {
-    "what is in flight finishes, and nothing begins after it": (
-        """
-with preemption.awaited() as notice:
-    notice.heed()
-    asked()
-    print("finished")
+def heed(notice):
     try:
         notice.heed()
     except NoticeOverError:
-        print("nothing more")
+        print("nothing new")
+def wait():
+    try:
+        time.sleep(10)  # shorter than the notice
+    except NoticeOverError:
+        print("dropped")
+before = preemption.RESERVE_S
+preemption.RESERVE_S = preemption.NOTICE_S - 0.2
+with preemption.awaited() as notice:
+    heed(notice)
+    asked()
+    print("finished")
+    heed(notice)
     time.sleep(0.4)
 print("no alarm is left")
-""",
-        "finished\nnothing more\nno alarm is left\n",
-    ),
-    "what does not finish is dropped": (
-        """
 with preemption.awaited() as notice:
     asked()
-    try:
-        time.sleep(60)
-    except NoticeOverError:
-        print("dropped", notice.given)
-""",
-        "dropped True\n",
-    ),
-    "a second SIGTERM is the end": (
-        """
-preemption.RESERVE_S = 0.0
+    wait()
+preemption.RESERVE_S = before
 with preemption.awaited() as notice:
     asked()
     try:
         asked()
-        time.sleep(5)  # shorter than the notice
+        wait()
     except NoticeOverError:
-        print("dropped")
-""",
-        "dropped\n",
-    ),
-    "one that was ignored stays so": (
-        """
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        print("the second is the end")
+ignored = signal.signal(signal.SIGTERM, signal.SIG_IGN)
 with preemption.awaited() as notice:
     asked()
     print(notice.given)
-""",
-        "False\n",
-    ),
-}
+signal.signal(signal.SIGTERM, ignored)
+asked()
+"""
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_a_notice(name: str) -> None:
-    script, expected = SCRIPTS[name]
-    done = subprocess.run([sys.executable, "-c", BEGIN + script], capture_output=True, text=True, timeout=60)
-    assert (done.stdout, done.returncode) == (expected, 0), done.stderr
-
-
-def test_afterwards_it_ends_the_process_as_ever() -> None:
-    script = "with preemption.awaited():\n    pass\nasked()"
-    done = subprocess.run([sys.executable, "-c", BEGIN + script], capture_output=True, timeout=60)
-    assert done.returncode == -signal.SIGTERM
+def test_what_is_in_flight_finishes_or_is_dropped_and_nothing_begins_after_a_notice() -> None:
+    """A signal that was ignored stays so; afterwards one ends the process as ever."""
+    done = subprocess.run([sys.executable, "-u", "-c", SCRIPT], capture_output=True, text=True, timeout=60)
+    said = ["finished", "nothing new", "no alarm is left", "dropped", "the second is the end", "False"]
+    assert (done.stdout.splitlines(), done.returncode) == (said, -signal.SIGTERM), done.stderr
