@@ -120,20 +120,13 @@ _ROWS: tuple[Metric, ...] = (
     _figure("blocks_by_limit", "blocks that a multiprocessor takes", "", "launch__occupancy_limit_blocks"),
     # Of sections.
     _of_section("sm_pct", "compute throughput", "%", f"sm__throughput{_ELAPSED}"),
-    _of_section("memory_pct", "memory throughput", "%", f"gpu__compute_memory_throughput{_ELAPSED}"),
     _of_section("l2_pct", "L2 throughput", "%", f"lts__throughput{_ELAPSED}"),
     _of_section("l1_pct", "L1 throughput", "%", f"l1tex__throughput{_ACTIVE}"),
     _figure("l1_hit_pct", "L1 hit rate", "%", "l1tex__t_sector_hit_rate.pct"),
-    _of_section("adu_pct", "barriers and branches", "%", f"sm__inst_executed_pipe_adu{_ELAPSED}"),
     _of_section("global_sectors", "sectors of global memory", "", "memory_l2_theoretical_sectors_global"),
     _of_section("global_sectors_ideal", "sectors if coalesced", "", "memory_l2_theoretical_sectors_global_ideal"),
-    _of_section("load_bytes_per_sector", "bytes used of a loaded sector", "bytes",
-          "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"),
-    _of_section("store_bytes_per_sector", "bytes used of a stored sector", "bytes",
-          "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio"),
     _of_section("threads_working", "threads working in an instruction", "",
           "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"),
-    _of_section("spill_requests", "spill instructions", "", "sass__inst_executed_register_spilling"),
     # Stalls.
     _stall("barrier", "barrier", "at barriers", quick=True),
     _stall("branch_resolving", "branch resolving", "for branches"),
@@ -157,19 +150,20 @@ _ROWS: tuple[Metric, ...] = (
     _stall("sleeping", "sleeping"),
     _stall("tex_throttle", "texture queue full"),
     _stall("wait", "wait (fixed latency)", "of fixed latency", quick=True),
-    # Sums of the above.
+    # Sums of the above, as far as their parts are known.
     Metric("bank_conflicts", "shared-memory bank conflicts", ""),
-    Metric("local_instructions", "local-memory instructions (spills)", ""),
+    _of_section("local_instructions", "local-memory instructions (spills)", "",
+          "sass__inst_executed_register_spilling"),
     Metric("shared_bytes", "shared memory per block", "bytes"),
     Metric("dram_bytes", "DRAM traffic", "bytes"),
     Metric("sectors_per_request", "sectors moved for a request", ""),
     Metric("launches", "kernel launches in a call", ""),
     Metric("call_us", "all kernels of a call", "µs"),
     Metric("active_pct", "multiprocessors that have a block", "%"),
-    Metric("code_instructions", "instructions in the code", ""),
+    Metric("code_instructions", "instructions in the code", ""),  # of older records, as code_local is
+    Metric("code_local", "local-memory instructions in the code", ""),
     Metric("code_load_bytes", "widest global load in the code", "bytes"),
     Metric("code_store_bytes", "widest global store in the code", "bytes"),
-    Metric("code_local", "local-memory instructions in the code", ""),
 )  # fmt: skip
 
 METRICS: Mapping[str, Metric] = {row.key: row for row in _ROWS}

@@ -23,6 +23,7 @@ from kernelgate.bench.system import isolation
 from kernelgate.bench.system.worker import ImportAhead, Message, WorkerError, WorkerFailedError, WorkerProcess
 
 T = TypeVar("T")
+K = TypeVar("K", int, tuple[str, int], str)
 
 MAGIC = b"NVR\0"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -175,51 +176,46 @@ def _number(metric: Any) -> float | None:
     return None if IN_WORDS in unit else float(metric.as_double()) * (1e-9 if unit == "ns" else 1.0)
 
 
+SUMS = {
+    "bank_conflicts": ("conflicts_ld", "conflicts_st"),
+    "local_instructions": ("local_loads", "local_stores"),
+    "shared_bytes": ("static_shared_bytes", "dynamic_shared_bytes"),
+    "dram_bytes": ("dram_read_bytes", "dram_write_bytes"),
+}
+
+
 def _figures(value: Callable[[str], float | None]) -> dict[str, float]:
     figures: dict[str, float] = {}
     for metric in METRICS.values():
         if (number := next((one for one in map(value, metric.counters) if one is not None), None)) is not None:
             figures[metric.key] = number * metric.scale
-    _add(figures, "bank_conflicts", "conflicts_ld", "conflicts_st")
-    _add(figures, "local_instructions", "local_loads", "local_stores")
-    _add(figures, "shared_bytes", "static_shared_bytes", "dynamic_shared_bytes")
-    _add(figures, "dram_bytes", "dram_read_bytes", "dram_write_bytes")
+    for key, parts in SUMS.items():
+        if all(part in figures for part in parts):
+            figures[key] = sum(figures[part] for part in parts)
     return {key: number for key, number in figures.items() if math.isfinite(number)}
 
 
 MAX_INSTRUCTIONS = 50_000
 INSTRUCTION_BYTES = 16
-_LOCAL = re.compile(r"^\s*(?:@!?U?P\w+\s+)?(?:LDL|STL)\b")
 _GLOBAL = re.compile(r"^\s*(?:@!?U?P\w+\s+)?(LDG|STG)((?:\.\w+)*)")
 _WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
 
 
 def _code(action: Any, known: set[str]) -> dict[str, float]:
-    """What the kernel's machine code does to memory: the share of local memory, the widest global accesses.
-
-    Nothing where the report came without the code.
-    """
-    if "launch__function_pcs" not in known:
-        return {}
-    total = local = 0
+    """The widest global accesses in the kernel's machine code; nothing where the report came without that."""
     widest: dict[str, float] = {}
+    if "launch__function_pcs" not in known:
+        return widest
     with suppress(Exception):  # old reports hold no code
         start = action.metric_by_name("launch__function_pcs").as_uint64(0)
         for number in range(MAX_INSTRUCTIONS):
             if not (line := action.sass_by_pc(start + number * INSTRUCTION_BYTES)):
                 break
-            total += 1
-            local += _LOCAL.match(line) is not None
             if access := _GLOBAL.match(line):
                 key = {"LDG": "code_load_bytes", "STG": "code_store_bytes"}[access[1]]
                 width = next((_WIDTHS[word] for word in access[2].split(".") if word in _WIDTHS), 4)
                 widest[key] = max(widest.get(key, 0.0), float(width))
-    return {"code_instructions": float(total), "code_local": float(local), **widest} if total else {}
-
-
-def _add(figures: dict[str, float], key: str, *parts: str) -> None:
-    if all(part in figures for part in parts):
-        figures[key] = sum(figures[part] for part in parts)
+    return widest
 
 
 def _rules(action: Any) -> Iterator[Rule]:
@@ -263,48 +259,52 @@ _ADDRESS = re.compile(r" 0x[0-9a-f]{8,}$")
 def _hot_spots(action: Any, known: set[str]) -> HotSpots | None:
     """The hot spots of one launch, its files as the line tables name them; None where the report has no samples by
     instruction."""
-    samples = _by_address(action, SAMPLES) if SAMPLES in known else {}
-    if not (total := sum(samples.values())):
+    samples = _by_address(action, SAMPLES) if SAMPLES in known else Counter()
+    if not samples.total():
         return None
     states: dict[int, Counter[str]] = defaultdict(Counter)
     for name in known:
         if name.startswith(STATE) and not name.endswith(NOT_ISSUED):
             for address, count in _by_address(action, name).items():
                 states[address][name.removeprefix(STATE)] = count
+    places = {address: _place(action, address) for address in samples}
     lines: Counter[tuple[str, int]] = Counter()
     line_states: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
-    instructions: list[HotInstruction] = []
-    for address, count in sorted(samples.items(), key=lambda one: (-one[1], one[0])):
-        if (place := _place(action, address)) is not None:
-            lines[place] += count
-            line_states[place].update(states[address])
-        if len(instructions) < MAX_HOT_INSTRUCTIONS:
-            file, line = place or (None, None)
-            sass = _ADDRESS.sub("", " ".join(str(action.sass_by_pc(address) or "").split()))[:MAX_HOT_TEXT]
-            stall = _most(states[address])
-            instructions.append(HotInstruction(sass=sass, file=file, line=line, samples=count, stall=stall))
+    for address, place in places.items():
+        if place is not None:
+            lines[place] += samples[address]
+            line_states[place] += states[address]
+    instructions = []
+    for address, count in _largest(samples, MAX_HOT_INSTRUCTIONS):
+        file, line = places[address] or (None, None)
+        sass = _ADDRESS.sub("", " ".join(str(action.sass_by_pc(address) or "").split()))[:MAX_HOT_TEXT]
+        stall = _most(states[address])
+        instructions.append(HotInstruction(sass=sass, file=file, line=line, samples=count, stall=stall))
     listed = tuple(
-        HotLine(file=place[0], line=place[1], samples=count, stall=_most(line_states[place]))
-        for place, count in sorted(lines.items(), key=lambda one: (-one[1], one[0]))[:MAX_HOT_LINES]
+        HotLine(file=file, line=line, samples=count, stall=_most(line_states[file, line]))
+        for (file, line), count in _largest(lines, MAX_HOT_LINES)
     )
-    return HotSpots(samples=total, lines=listed, instructions=tuple(instructions))
+    return HotSpots(samples=samples.total(), lines=listed, instructions=tuple(instructions))
+
+
+def _largest(counts: Counter[K], most: int) -> list[tuple[K, int]]:
+    """Of two alike the first by its key."""
+    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:most]
 
 
 def _most(states: Counter[str]) -> str | None:
-    """The state of most samples; of two alike the first by name."""
-    return min(states, key=lambda state: (-states[state], state))[:MAX_HOT_TEXT] if states else None
+    """The state of most samples."""
+    return _largest(states, 1)[0][0][:MAX_HOT_TEXT] if states else None
 
 
-def _by_address(action: Any, name: str) -> dict[int, int]:
+def _by_address(action: Any, name: str) -> Counter[int]:
     """A counter's value at each instruction's address, where it is not zero."""
-    metric = action.metric_by_name(name)
-    if metric is None or not metric.has_correlation_ids():
-        return {}
-    addresses = metric.correlation_ids()
-    counts: Counter[int] = Counter()
-    for index in range(metric.num_instances()):
-        counts[addresses.as_uint64(index)] += metric.as_uint64(index)
-    return {address: count for address, count in counts.items() if count}
+    metric, counts = action.metric_by_name(name), Counter[int]()
+    if metric is not None and metric.has_correlation_ids():
+        addresses = metric.correlation_ids()
+        for index in range(metric.num_instances()):
+            counts[addresses.as_uint64(index)] += metric.as_uint64(index)
+    return +counts
 
 
 def _place(action: Any, address: int) -> tuple[str, int] | None:

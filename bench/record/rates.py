@@ -27,8 +27,9 @@ class Rate:
     graph_us: float | None
     """Median of the processes; without launch overhead."""
     tflops: float | None
-    """From the case's own work and the typical time."""
+    """From the case's own work and the typical time: 1e6 operations in a microsecond."""
     gbps: float | None
+    """Likewise: 1e3 bytes in a microsecond."""
 
     @property
     def overhead_us(self) -> float | None:
@@ -59,7 +60,7 @@ def rate(case: TimedCase, side: Side, judged_us: float | None = None) -> Rate | 
     us = judged_us or us
     samples = [time_us for process in processes for time_us in process]
     graphs = [one.timing.graph_us[side] for one in case.processes if side in one.timing.graph_us]
-    work = case.case.work
+    flops, moved = _work(case.case)
     return Rate(
         key=case.key,
         side=side,
@@ -68,9 +69,14 @@ def rate(case: TimedCase, side: Side, judged_us: float | None = None) -> Rate | 
         p99_us=percentile(samples, 99),
         cv_pct=median(map(variation_pct, processes)),
         graph_us=median(graphs) if graphs else None,
-        tflops=tflops(work.flops if work else None, us),
-        gbps=gbps(work.bytes if work else None, us),
+        tflops=None if flops is None else flops / us / 1e6,
+        gbps=None if moved is None else moved / us / 1e3,
     )
+
+
+def _work(case: Case) -> tuple[float | None, float | None]:
+    """Operations and bytes of one call."""
+    return (case.work.flops, case.work.bytes) if case.work else (None, None)
 
 
 def percentile(samples: Sequence[float], percent: int) -> float:
@@ -86,17 +92,7 @@ def variation_pct(samples: Sequence[float]) -> float:
     return 100 * math.hypot(*(one - mean for one in samples)) / math.sqrt(len(samples) - 1) / mean
 
 
-def tflops(flops: float | None, microseconds: float) -> float | None:
-    """1 TFLOP/s is 1e6 FLOP in a microsecond."""
-    return None if flops is None else flops / microseconds / 1e6
-
-
 def gflops(case: Case, microseconds: float) -> float | None:
     """In billions of operations a second, as a baseline states its throughput; None where the case states no work."""
-    rate = tflops(case.work.flops if case.work else None, microseconds)
-    return None if rate is None else round(1e3 * rate, 1)
-
-
-def gbps(moved_bytes: float | None, microseconds: float) -> float | None:
-    """1 GB/s is 1e3 bytes in a microsecond."""
-    return None if moved_bytes is None else moved_bytes / microseconds / 1e3
+    flops, _ = _work(case)
+    return None if flops is None else round(1e3 * (flops / microseconds / 1e6), 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,7 +42,7 @@ def roofline_of(kernel: ProfiledKernel) -> Roofline:
     seconds = figures.get("duration_us", 0.0) / 1e6 or None
     per_sm = hardware.tensor_rate(kernel.compute_capability, kernel.dtype)
     rate = (kernel.sm_count or 0) * (clock or 0.0)
-    tensor_peak = per_sm * rate if per_sm and rate else None
+    peak = tensor_peak = per_sm * rate if per_sm and rate else None
     # A multiply-add counts as two, and float16 ones come in pairs.
     weights = {"ffma": 2, "fadd": 1, "fmul": 1, "dfma": 2, "hfma": 4}
     rates = [weight * figures[f"{op}_per_cycle"] for op, weight in weights.items() if f"{op}_per_cycle" in figures]
@@ -49,13 +50,9 @@ def roofline_of(kernel: ProfiledKernel) -> Roofline:
     tensor = _tensor_flops(kernel, tensor_peak, seconds)
     on_tensor = (tensor or 0.0) > (scalar or 0.0)
     flops = None if tensor is None and scalar is None else (tensor or 0.0) + (scalar or 0.0)
-    if on_tensor:
-        peak = tensor_peak
-    elif clock and "ffma_peak" in figures:
-        peak = 2 * figures["ffma_peak"] * clock
-    else:
-        fp32 = hardware.fp32_rate(kernel.compute_capability)
-        peak = fp32 * rate if fp32 and rate else None
+    if not on_tensor:
+        fp32 = hardware.fp32_rate(kernel.compute_capability) or 0
+        peak = 2 * figures["ffma_peak"] * clock if clock and "ffma_peak" in figures else fp32 * rate or None
     moved = figures.get("dram_bytes_per_s")
     bandwidth = figures.get("dram_bytes_per_cycle", 0.0) * figures.get("memory_mhz", 0.0) * 1e6 or None
     shares: dict[Roof, float] = {}
@@ -116,6 +113,11 @@ class Analysis:
         return self.findings[0]
 
     @property
+    def duration_us(self) -> float:
+        """0 where the report does not say."""
+        return self.kernel.figures.get("duration_us", 0.0)
+
+    @property
     def answer(self) -> AnalysedKernel:
         name, figures, found = self.kernel.name, self.kernel.figures, self.bottleneck
         what = found.bottleneck, round(found.strength, 2)
@@ -155,21 +157,17 @@ def pairs(analyses: Sequence[Analysis], against: Sequence[Analysis]) -> list[tup
                 found[id(here)] = there
     rest = [here for here in analyses if id(here) not in found]
     if rest and waiting:
-        found[id(max(rest, key=_duration))] = max(waiting, key=_duration)
+        found[id(max(rest, key=attrgetter("duration_us")))] = max(waiting, key=attrgetter("duration_us"))
     return [(here, found[id(here)]) for here in analyses if id(here) in found]
 
 
-def _duration(one: Analysis) -> float:
-    return one.kernel.figures.get("duration_us", 0.0)
-
-
 def budget_of(before: Analysis, after: Analysis) -> Budget | None:
-    old, new = _duration(before), _duration(after)
-    if not old or not new:
+    if not before.duration_us or not after.duration_us:
         return None
-    sides = before.kernel.figures, after.kernel.figures
-    clocks = sides[0].get("sm_mhz", 0.0), sides[1].get("sm_mhz", 0.0)
-    return budget.budget(*sides, 100 * (new / old - 1), clocks if all(clocks) else None)
+    old, new = before.kernel.figures, after.kernel.figures
+    clocks = old.get("sm_mhz", 0.0), new.get("sm_mhz", 0.0)
+    change_pct = 100 * (after.duration_us / before.duration_us - 1)
+    return budget.budget(old, new, change_pct, clocks if all(clocks) else None)
 
 
 def changes(before: Analysis, after: Analysis) -> dict[str, dict[str, float | None]]:
@@ -226,9 +224,9 @@ def to_text(analyses: Sequence[Analysis], against: Sequence[Analysis] = ()) -> s
     parts = ["\n".join(_lines(analysis, others.get(id(analysis)))) for analysis in analyses]
     if against and max(len(analyses), len(against)) > 1:
         # How many there are, how long all of them take, and which of them takes most.
-        old, new = (sum(map(_duration, side)) for side in (against, analyses))
-        longest = max(analyses, key=_duration)
-        share = f", {_duration(longest) / new:.0%} of it {ncu_reader.plain(longest.kernel.name)}" if new else ""
+        old, new = (sum(one.duration_us for one in side) for side in (against, analyses))
+        longest = max(analyses, key=attrgetter("duration_us"))
+        share = f", {longest.duration_us / new:.0%} of it {ncu_reader.plain(longest.kernel.name)}" if new else ""
         parts.insert(0, f"{len(against)} → {len(analyses)} launches, {old:.2f} → {new:.2f} µs in all{share}")
     return "\n\n".join(parts)
 

@@ -4,7 +4,7 @@ enough wins; where none is, the strongest one does."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Self
 
@@ -90,34 +90,35 @@ class Diagnosis:
     """At most this much of the kernel's time goes away with the fault; None where that cannot be said."""
 
     @property
+    def reason(self) -> str:
+        return "; ".join(self.evidence[:2])
+
+    @property
     def sureness(self) -> str:
         return "clear" if self.strength >= 0.8 else "likely" if self.strength >= SURE else "a guess"
 
 
-@dataclass(frozen=True)
 class Facts:
     """A kernel's figures, and what several rules derive from them; None is what the report does not say."""
 
-    kernel: ProfiledKernel
-    stalls: dict[str, float] = field(init=False, default_factory=dict)
-    """Cycles for each issued instruction, largest first, without those that are no waiting."""
-    derived: dict[str, float | None] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(self, kernel: ProfiledKernel) -> None:
+        self.kernel = kernel
+        self._figures: dict[str, float | None] = {**kernel.figures}
         waits = {reason: self[STALL_PREFIX + reason] for reason in STALLS if reason not in ("selected", "not_selected")}
         known = [(reason, cycles) for reason, cycles in waits.items() if cycles is not None]
-        self.stalls.update(sorted(known, key=lambda item: -item[1]))
+        self.stalls = dict(sorted(known, key=lambda item: -item[1]))
+        """Cycles for each issued instruction, largest first, without those that are no waiting."""
         active, sectors = self.ratio("sm_active_cycles", "elapsed_cycles"), self["l2_sectors_pct"]
-        self.derived["active_share"] = None if active is None else min(1.0, active)
+        self._figures["active_share"] = None if active is None else min(1.0, active)
         # From its sectors where only those were read, of which 2/3 of the peak is all it ever does.
         of_sectors = None if sectors is None else min(100.0, 1.5 * sectors)
-        self.derived["l2_busy"] = of_sectors if self["l2_pct"] is None else self["l2_pct"]
-        self.derived["l1_busy"] = self._most_known("l1_pct", "lsu_data_pct")
-        self.derived["compute_busy"] = self._compute_busy()
-        self.derived["memory_stalled"] = self.stall_share("long_scoreboard", "lg_throttle", "drain")
+        self._figures["l2_busy"] = of_sectors if self["l2_pct"] is None else self["l2_pct"]
+        self._figures["l1_busy"] = self._most_known("l1_pct", "lsu_data_pct")
+        self._figures["compute_busy"] = self._compute_busy()
+        self._figures["memory_stalled"] = self.stall_share("long_scoreboard", "lg_throttle", "drain")
 
     def __getitem__(self, key: str) -> float | None:
-        return self.derived[key] if key in self.derived else self.kernel.figures.get(key)
+        return self._figures.get(key)
 
     def get(self, *keys: str) -> float:
         """The largest of these; 0 where the report lacks all."""
@@ -227,24 +228,17 @@ def _small_grid(facts: Facts) -> Diagnosis | None:
 
 
 def _spills(facts: Facts) -> Diagnosis | None:
-    counted, coded = facts.ratio("local_instructions", "instructions"), facts.ratio("code_local", "code_instructions")
-    share = coded if counted is None else counted
+    share = facts.ratio("local_instructions", "instructions")
     if share is None or share < LOCAL_SHARE:
         return None
-    whose = "the code’s" if counted is None else "its"
-    evidence = [f"{share:.0%} of {whose} instructions load or store local memory"]
+    evidence = [f"{share:.0%} of its instructions load or store local memory"]
     if facts["registers"] is not None:
         evidence.append(f"{facts.get('registers'):.0f} registers per thread")
-    stalled = facts["memory_stalled"]
-    busy = facts.get("tensor_pct", "compute_busy")
+    stalled, busy = facts["memory_stalled"], facts.get("tensor_pct", "compute_busy")
     relevant = (1.0 if stalled is None else _clamp(0.4 + stalled)) * (0.5 if busy >= SATURATED_PCT else 1.0)
-    if counted is None:
-        # Code that runs once says nothing; code that is run often shows in the memory units.
-        memory = facts.get("dram_pct", "l2_busy", "l1_busy")
-        relevant *= 0.9 if memory >= BANDWIDTH_BUSY_PCT / 2 else 0.5
-    strength = _clamp(0.55 + 1.2 * share) * relevant
     gain = _percent(share + (stalled or 0.0) / 2)
-    return Diagnosis(Bottleneck.SPILLS, strength, (*evidence, *_waiting_for_memory(facts)), gain)
+    evidence += _waiting_for_memory(facts)
+    return Diagnosis(Bottleneck.SPILLS, _clamp(0.55 + 1.2 * share) * relevant, tuple(evidence), gain)
 
 
 def _bank_conflicts(facts: Facts) -> Diagnosis | None:

@@ -104,38 +104,23 @@ class NextStep:
 def decide(speedup: float, milliseconds: float, stop_below: float, kernel_ms: float | None = None) -> NextStep:
     """`speedup`: the reference's time over the kernel's. `milliseconds`: of a call; `kernel_ms`: of its kernels alone.
     `stop_below`: the policy's gates.reference_min. Raises UsageError unless the call takes as long as its kernels."""
-    if kernel_ms is not None and kernel_ms > milliseconds:
-        raise UsageError(
-            f"--kernel-ms ({kernel_ms:g}) is part of MILLISECONDS ({milliseconds:g}) and cannot be above it"
-        )
-    return _of_launch(speedup, milliseconds, kernel_ms) or _of_speedup(speedup, stop_below)
-
-
-def worth_keeping(before_ms: float, after_ms: float) -> str:
-    times = before_ms / after_ms
-    if times >= KEEP_FROM:
-        return f"Keep the fix: {times:.3g}× as fast as before, and {KEEP_FROM:g}× is enough."
-    return f"Try another fix: {times:.3g}× as fast as before, and one is kept from {KEEP_FROM:g}× on."
-
-
-def _of_launch(speedup: float, milliseconds: float, kernel_ms: float | None) -> NextStep | None:
-    """Where the launch is what takes the time; None elsewhere."""
     call_us, times = 1000 * milliseconds, f"{speedup:g}× the reference"
     fewer = "Look at launch overhead first: CUDA graphs, fusion, larger batches"
+    if kernel_ms is None and call_us < LAUNCH_BOUND_US:
+        said = f"{call_us:g} µs a call: a launch alone takes 2 to 5 µs"
+        return NextStep(Priority.LAUNCH, said, f"{fewer}; {times} says little here.", _BENCH)
     if kernel_ms is not None:
         share = LaunchShare(call_us, 1000 * kernel_ms)
-        if share.launch_us <= LAUNCH_SHARE * call_us:
-            return None
-        said = launch_sentence(share)
-        return NextStep(Priority.LAUNCH, f"{said[0].upper()}{said[1:]}", f"{fewer}; {times}.", _BENCH)
-    if call_us >= LAUNCH_BOUND_US:
-        return None
-    said = f"{call_us:g} µs a call: a launch alone takes 2 to 5 µs"
-    return NextStep(Priority.LAUNCH, said, f"{fewer}; {times} says little here.", _BENCH)
+        if share.kernel_us > call_us:
+            said = f"--kernel-ms ({kernel_ms:g}) is part of MILLISECONDS ({milliseconds:g})"
+            raise UsageError(f"{said} and cannot be above it")
+        if share.launch_us > LAUNCH_SHARE * call_us:
+            said = launch_sentence(share)
+            return NextStep(Priority.LAUNCH, f"{said[0].upper()}{said[1:]}", f"{fewer}; {times}.", _BENCH)
+    return _by_speedup(speedup, stop_below, times)
 
 
-def _of_speedup(speedup: float, stop_below: float) -> NextStep:
-    times = f"{speedup:g}× the reference"
+def _by_speedup(speedup: float, stop_below: float, times: str) -> NextStep:
     if speedup >= PROFILE_BELOW:
         times += f", {'past' if speedup >= TARGET else 'short of'} the target of {TARGET:g}×"
     again = "Profile for the next bottleneck: what held it back before no longer does."
@@ -151,6 +136,13 @@ def _of_speedup(speedup: float, stop_below: float) -> NextStep:
     priority, advice, command = next((one, said, words) for below, one, said, words in steps if speedup < below)
     name = Priority.SUCCESS if priority is Priority.NEXT_BOTTLENECK else priority
     return NextStep(priority, f"{name.capitalize()}: {times}", advice, command)
+
+
+def worth_keeping(before_ms: float, after_ms: float) -> str:
+    times = before_ms / after_ms
+    if times >= KEEP_FROM:
+        return f"Keep the fix: {times:.3g}× as fast as before, and {KEEP_FROM:g}× is enough."
+    return f"Try another fix: {times:.3g}× as fast as before, and one is kept from {KEEP_FROM:g}× on."
 
 
 _PROFILE = "kernelgate profile --base main"

@@ -147,9 +147,6 @@ def against(bottleneck: Bottleneck) -> tuple[Action, ...]:
     return tuple(action for action in ACTIONS if bottleneck in action.against)
 
 
-MAX_RECOMMENDATIONS = 3
-
-
 @dataclass(frozen=True)
 class Recommendation:
     name: str
@@ -177,37 +174,39 @@ RULES: Mapping[str, Bottleneck] = {
 
 
 def recommend(kernel: ProfiledKernel, findings: tuple[Diagnosis, ...]) -> tuple[Recommendation, ...]:
-    """Ours for what was found, the bottleneck's first; NVIDIA's estimate where its rules see the same thing."""
+    """Two of ours against the bottleneck; then NVIDIA's best against what we did not find, else ours against what else
+    the figures point to. NVIDIA's estimate where its rules see the same thing."""
     # For each bottleneck, the rule that estimates the most of the kernel's time.
     rules = [
         one for one in kernel.rules if one.identifier in RULES and one.whole_kernel and one.speedup_pct is not None
     ]
     rules.sort(key=lambda rule: -(rule.speedup_pct or 0.0))
     gains = {RULES[rule.identifier]: rule for rule in reversed(rules)}
-    # The bottleneck, then what else the figures point to.
     acted = [findings[0], *(finding for finding in findings[1:] if finding.strength >= 0.3)]
-    ours: list[Recommendation] = []
+    ours = []
     for finding in acted:
-        rule, reason = gains.get(finding.bottleneck), "; ".join(finding.evidence[:2])
+        rule = gains.get(finding.bottleneck)
+        gain = finding.gain_pct if rule is None else rule.speedup_pct
         first, *others = _actions(kernel, finding.bottleneck)
-        gain = _tidy(finding.gain_pct if rule is None else rule.speedup_pct)
-        ours.append(_recommended(first, reason, gain, rule))
+        ours.append(_recommended(first, finding.reason, gain, rule))
         if finding is findings[0]:
-            ours += [_recommended(action, reason) for action in others]
+            ours += [_recommended(action, finding.reason) for action in others]
     seen = {finding.bottleneck for finding in acted}
-    ruled = [(_tidy(rule.speedup_pct) or 0.0, bottleneck, rule) for bottleneck, rule in gains.items()]
     theirs = [
-        _recommended(against(bottleneck)[0], _quoted(rule), gain, rule)
-        for gain, bottleneck, rule in sorted(ruled, key=lambda one: -one[0])
-        if bottleneck not in seen and gain >= 5
+        _recommended(against(bottleneck)[0], _quoted(rule), rule.speedup_pct, rule)
+        for bottleneck, rule in sorted(gains.items(), key=lambda one: -_tidy(one[1].speedup_pct or 0.0))
+        if bottleneck not in seen and _tidy(rule.speedup_pct or 0.0) >= 5
     ]
-    # The bottleneck's two, then NVIDIA's best, then the rest.
-    return tuple([*ours[:2], *theirs[:1], *ours[2:], *theirs[1:]][:MAX_RECOMMENDATIONS])
+    return (*ours[:2], *(theirs[:1] or ours[2:3]))
 
 
 def _recommended(action: Action, reason: str, gain: float | None = None, rule: Rule | None = None) -> Recommendation:
-    source = "kernelgate" if rule is None else f"nvidia:{rule.identifier}"
-    return Recommendation(action.name, action.words, reason, gain, source, action.link)
+    source, known = "kernelgate" if rule is None else f"nvidia:{rule.identifier}", None if gain is None else _tidy(gain)
+    return Recommendation(action.name, action.words, reason, known, source, action.link)
+
+
+def _tidy(gain: float) -> float:
+    return round(max(0.0, min(99.0, gain)), 1)
 
 
 def _quoted(rule: Rule) -> str:
@@ -243,10 +242,6 @@ def against_change(one: Contribution, kernel: ProfiledKernel) -> Recommendation 
         return None
     action = _actions(kernel, about)[0] if isinstance(about, Bottleneck) else CATALOGUE[about]
     return _recommended(action, cause(one))
-
-
-def _tidy(gain: float | None) -> float | None:
-    return None if gain is None else round(max(0.0, min(99.0, gain)), 1)
 
 
 def _actions(kernel: ProfiledKernel, bottleneck: Bottleneck) -> tuple[Action, ...]:

@@ -6,22 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.ci.explain import next_step
-from kernelgate.ci.explain.next_step import LaunchShare, Priority, decide
+from kernelgate.ci.explain.next_step import Priority, decide
 from tests.called import EndsWith
 
 STOP_BELOW = 0.5
 
 
-def test_ends_with_the_next_command_and_stops_below_half_of_the_reference(ends_with: EndsWith) -> None:
+def test_ends_with_the_next_command_and_stops_where_the_policy_says(tmp_path: Path, ends_with: EndsWith) -> None:
     assert ends_with(1, "decide", 0.3, 0.321).out == (
         "Critical: 0.3× the reference. Stop, and profile before changing anything.\n"
         "Next: kernelgate profile --base main\n"
     )
     ends_with(0, "decide", 0.8, 0.321)
-
-
-def test_where_to_stop_is_the_policys(tmp_path: Path, ends_with: EndsWith) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text("[gates]\nreference_min = 0.9\n", encoding="utf-8")
     ends_with(1, "decide", 0.8, 0.321, "--policy", rules)
@@ -47,17 +43,13 @@ def test_a_fix_is_kept_from_a_fifth_more_speed_on(ends_with: EndsWith) -> None:
         assert ends_with(0, "decide", 0.9, 0.321, "--before-ms", before).out.startswith(said)
 
 
-def test_a_launch_of_10_us_before_a_kernel_of_5_leaves_a_third_to_the_kernel() -> None:
-    """And twice the speed to four calls in one launch, three times to very many."""
-    share = LaunchShare(call_us=15.0, kernel_us=5.0)
-    assert share.fused_speedup(10**6) == pytest.approx(3.0, abs=1e-3)
-    assert next_step.launch_sentence(share) == (
-        "the launch takes 10 of 15 µs: a faster kernel wins at most 33%, two calls fused into one are 1.5× as fast, "
-        "four 2×"
-    )
-    assert decide(1.2, 0.015, STOP_BELOW, kernel_ms=0.005).priority is Priority.LAUNCH
-
-
 def test_a_measured_kernel_decides_instead_of_the_rule_of_thumb() -> None:
+    """A launch of 10 µs before a kernel of 5 leaves a third to the kernel."""
+    step = decide(1.2, 0.015, STOP_BELOW, kernel_ms=0.005)
+    assert (step.priority, step.found) == (
+        Priority.LAUNCH,
+        "The launch takes 10 of 15 µs: a faster kernel wins at most 33%, two calls fused into one are 1.5× as fast, "
+        "four 2×",
+    )
     assert decide(1.2, 0.008, STOP_BELOW, kernel_ms=0.0079).priority is Priority.MEDIUM
     assert decide(0.3, 0.321, STOP_BELOW, kernel_ms=0.318).priority is Priority.CRITICAL
