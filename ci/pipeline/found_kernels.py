@@ -44,7 +44,6 @@ class Build:
 @dataclass(frozen=True)
 class FoundKernel:
     name: str
-    """The card's."""
     how: str
     """Such as "PYBIND11_MODULE"."""
     file: str
@@ -55,7 +54,6 @@ class FoundKernel:
     arguments: tuple[Argument, ...] = ()
     """Without those that `call` leaves to their defaults."""
     results: tuple[str, ...] = ()
-    """The names of what it returns."""
     dtypes: tuple[str, ...] = ("fp16", "bf16")
     lists: tuple[str, ...] = ("cases",)
     """Of the card, by where the kernel runs: "cases" on a GPU, "cpu_cases" on the CPU."""
@@ -77,8 +75,6 @@ class FoundKernel:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A kernel that gets no card, and why."""
-
     place: str
     text: str
 

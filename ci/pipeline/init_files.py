@@ -34,9 +34,7 @@ LARGEST = 2_000_000
 class Repository:
     root: Path
     names: tuple[str, ...]
-    """Its files."""
     branch: str
-    """The default one."""
     tool: str
     """Whose workflows are called, such as "kernelgate/kernelgate@v0"."""
 
@@ -78,10 +76,8 @@ def files(repo: Repository, chosen: Sequence[FoundKernel], found: Sequence[Found
     """All that a repository needs, by path: cards of the chosen kernels, and the rest where there is one to measure."""
     if not found:
         return {}
-    made = {card_of(one): "\n".join(card_lines(one)) + "\n" for one in chosen}
-    tops = sorted(
-        {pattern for one in chosen or found for name in one.build.sources for pattern in _pattern(name, repo)}
-    )
+    made = {card_of(one): card_text(one) for one in chosen}
+    tops = sorted({_pattern(name, repo) for one in chosen or found for name in one.build.sources})
     for path in sorted(CALLER.glob("*.yml")):
         made[f"{WORKFLOWS}/{path.name}"] = _workflow(path.read_text(encoding="utf-8"), repo, tops)
     made[POLICY] = (CALLER / "kernelgate.toml").read_text(encoding="utf-8")
@@ -93,10 +89,10 @@ def card_of(kernel: FoundKernel) -> str:
     return f"{CARDS}/{kernel.name}.py"
 
 
-def _pattern(name: str, repo: Repository) -> Iterator[str]:
+def _pattern(name: str, repo: Repository) -> str:
     """What watches a source: the folder that it lies in, at most two deep."""
     folders = name.split("/") if any(one.startswith(f"{name}/") for one in repo.names) else name.split("/")[:-1]
-    yield f"{'/'.join(folders[:2])}/**" if folders else name
+    return f"{'/'.join(folders[:2])}/**" if folders else name
 
 
 def _workflow(text: str, repo: Repository, tops: Sequence[str]) -> str:
@@ -167,43 +163,47 @@ WHOLE = re.compile(
 TAKEN = frozenset({"case", "draw", "ops", "self"})
 
 
-def card_lines(kernel: FoundKernel) -> Iterator[str]:
-    tensors = [one for one in kernel.arguments if one.kind in ("tensor", "tensors") and not one.written]
-    written = [one for one in kernel.arguments if one.kind == "tensor" and one.written]
-    outputs = [_name(one) for one in written] or list(kernel.results) or ["out"]
+def card_text(kernel: FoundKernel) -> str:
+    tensors = [_name(one) for one in kernel.arguments if one.kind in ("tensor", "tensors") and not one.written]
+    written = [_name(one) for one in kernel.arguments if one.kind == "tensor" and one.written]
     named = re.findall(r"(\w+)=\d", kernel.cases[0]) if kernel.cases else ["M", "N"]
     rows, columns = f"case.{named[0]}", f"case.{named[min(1, len(named) - 1)]}"
-    fresh = [name if name not in map(_name, tensors) else f"{name}_result" for name in outputs]
-    inputs = ", ".join(map(_name, tensors))
-    kind = kernel.build.text.partition("(")[0]
-    yield f'"""{kernel.name}: {kernel.how}, {kernel.place}."""'
-    yield ""
-    yield f"from kernelgate import {', '.join(sorted({kind, 'Kernel', 'Output'}))}"
-    yield ""
-    yield ""
-    yield f"class {kernel.name.title().replace('_', '') or 'Found'}(Kernel):"
-    for text in kernel.build.open:
-        yield f"    # {OPEN} {text}"
-    yield from _wrapped("    build = ", kernel.build.text)
-    yield from _cases(kernel)
-    yield ""
-    yield "    def inputs(self, case, draw):"
-    shapes = f", from {kernel.shapes}" if kernel.shapes else ", as the kernel takes them"
-    yield f"        # {OPEN} the shapes of {inputs or 'its inputs'}{shapes}"
-    drawn = (f"{_name(one)}={_drawn(one, rows, columns)}" for one in tensors)
-    yield from _wrapped("        return ", f"dict({', '.join(drawn)})")
-    yield ""
-    yield f"    def outputs(self, case{', ' if inputs else ''}{inputs}):"
-    yield f"        # {OPEN} shapes and dtypes of {', '.join(fresh)}"
+    drawn = (f"{_name(one)}={_drawn(one, rows, columns)}" for one in kernel.arguments if _name(one) in tensors)
+    outputs = written or list(kernel.results) or ["out"]
+    fresh = [name if name not in tensors else f"{name}_result" for name in outputs]
     shaped = (f"{name}=Output({rows}, {columns})" for name in fresh)
-    yield from _wrapped("        return ", f"dict({', '.join(shaped)})")
-    yield ""
-    yield from _call(kernel, [_name(one) for one in written], inputs)
-    yield ""
-    yield f"    def oracle(self, case{', ' if inputs else ''}{inputs}):"
-    where = f", from {kernel.oracle}" if kernel.oracle else ""
-    yield f"        # {OPEN} the right result in torch{where}; its inputs are float64"
-    yield f'        raise NotImplementedError("the oracle of {kernel.name} is not written yet")'
+    shapes = f"from {kernel.shapes}" if kernel.shapes else "as the kernel takes them"
+    result = f"the right result in torch{f', from {kernel.oracle}' if kernel.oracle else ''}"
+    given, called = ", ".join(map(_value, kernel.arguments)), "" if written else "return "
+    unsaid = (f"the value of {one.name}" for one in kernel.arguments if one.kind == "number" and one.default is None)
+    lines = [
+        f'"""{kernel.name}: {kernel.how}, {kernel.place}."""',
+        "",
+        f"from kernelgate import {', '.join(sorted({kernel.build.text.partition('(')[0], 'Kernel', 'Output'}))}",
+        "",
+        "",
+        f"class {kernel.name.title().replace('_', '') or 'Found'}(Kernel):",
+        *(f"    # {OPEN} {text}" for text in kernel.build.open),
+        *_wrapped("    build = ", kernel.build.text),
+        *_cases(kernel),
+        "",
+        "    def inputs(self, case, draw):",
+        f"        # {OPEN} the shapes of {', '.join(tensors) or 'its inputs'}, {shapes}",
+        *_wrapped("        return ", f"dict({', '.join(drawn)})"),
+        "",
+        f"    def outputs({', '.join(('self', 'case', *tensors))}):",
+        f"        # {OPEN} shapes and dtypes of {', '.join(fresh)}",
+        *_wrapped("        return ", f"dict({', '.join(shaped)})"),
+        "",
+        f"    def call({', '.join(('self', 'ops', 'case', *written, *tensors))}):",
+        *(f"        # {OPEN} {text}" for text in (*kernel.open, *unsaid)),
+        f"        {called}{kernel.called}{kernel.given.format(given)}",
+        "",
+        f"    def oracle({', '.join(('self', 'case', *tensors))}):",
+        f"        # {OPEN} {result}; its inputs are float64",
+        f'        raise NotImplementedError("the oracle of {kernel.name} is not written yet")',
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _wrapped(begin: str, call: str) -> Iterator[str]:
@@ -214,40 +214,20 @@ def _wrapped(begin: str, call: str) -> Iterator[str]:
         yield f"{begin}{call}"
         return
     yield f"{begin}{name}("
-    for part in split(inner):
-        listed, bracket, items = part.partition("=[")
-        if not bracket or len(part) < WIDTH - len(indent) - 5:
-            yield f"{indent}    {part},"
-        else:
-            yield f"{indent}    {listed}=["
-            yield from (f"{indent}        {one}," for one in split(items.removesuffix("]")))
-            yield f"{indent}    ],"
+    yield from (f"{indent}    {part}," for part in split(inner))
     yield f"{indent})"
 
 
 def _cases(kernel: FoundKernel) -> Iterator[str]:
     dtype = "bf16" if "bf16" in kernel.dtypes else kernel.dtypes[0]
     yield f"    # {OPEN} which shapes are timed; the first is the target{', and its dtype' if kernel.cases else ''}"
-    listed = kernel.cases or ("M=4096, N=4096",)
     for name in kernel.lists:
         yield f"    {name} = ["
-        yield from (f'        dict({axes}, dtype="{dtype}"),' for axes in listed)
+        yield from (f'        dict({axes}, dtype="{dtype}"),' for axes in kernel.cases or ("M=4096, N=4096",))
         yield "    ]"
     if not kernel.cases:
-        dtypes = ", ".join(f'"{one}"' for one in kernel.dtypes) + ("," if len(kernel.dtypes) == 1 else "")
-        yield f"    fuzz = dict(M=range(1, 300), N=range(1, 5000), dtype=({dtypes}))"
-
-
-def _call(kernel: FoundKernel, written: list[str], inputs: str) -> Iterator[str]:
-    names = ", ".join(filter(None, ["self", "ops", "case", *written, inputs]))
-    yield f"    def call({names}):"
-    for text in kernel.open:
-        yield f"        # {OPEN} {text}"
-    for one in kernel.arguments:
-        if one.kind == "number" and one.default is None:
-            yield f"        # {OPEN} the value of {one.name}"
-    given = ", ".join(map(_value, kernel.arguments))
-    yield f"        {'' if written else 'return '}{kernel.called}{kernel.given.format(given)}"
+        dtypes = "".join(f'"{one}", ' for one in kernel.dtypes)
+        yield f"    fuzz = dict(M=range(1, 300), N=range(1, 5000), dtype=({dtypes.rstrip(' ')}))"
 
 
 def _value(one: Argument) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from kernelgate.bench.build.library import Libraries, build_record
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.record import Build, Note, RunRecord, Side
+from kernelgate.bench.record import Note, RunRecord, Side
 from kernelgate.ci.judge.cards import MEASURED_BEFORE
 
 
@@ -23,7 +23,11 @@ def as_this_run(measured: RunRecord, number: int, base: Libraries, head: Librari
     if {(one.card, one.side) for one in builds} != theirs.keys():
         raise KernelgateError(f"the record of #{number} is of other cards")
     for ours in builds:
-        if not _is_same(ours, theirs[ours.card, ours.side]):
+        measured_one = theirs[ours.card, ours.side]
+        # One library, or the same machine code in every case, called by the same host and card.
+        same_code = bool(ours.code) and ours.code == measured_one.code and ours.host == measured_one.host is not None
+        same_library = ours.library_sha256 == measured_one.library_sha256 is not None
+        if not (same_library or same_code) or ours.call_hash != measured_one.call_hash or ours.call_hash is None:
             raise KernelgateError(f"the {ours.side} of {ours.card} is not what was measured in #{number}")
     first_base, first_head = (next(iter(made.built.values())) for made in (base, head))
     run = run_identity(first_base, first_head)
@@ -44,12 +48,3 @@ def as_this_run(measured: RunRecord, number: int, base: Libraries, head: Librari
 def _release(version: str | None) -> str:
     """Without the commit and its number, which a version has besides where no release is tagged."""
     return (version or "?").partition("+")[0].partition(".dev")[0]
-
-
-def _is_same(ours: Build, theirs: Build) -> bool:
-    """One library, or the same machine code in every case, called by the same host and card."""
-    if ours.call_hash is None or ours.call_hash != theirs.call_hash:
-        return False
-    if ours.library_sha256 == theirs.library_sha256 is not None:
-        return True
-    return bool(ours.code) and ours.code == theirs.code and ours.host == theirs.host is not None

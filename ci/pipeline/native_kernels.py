@@ -1,16 +1,32 @@
-"""Kernels in C++ and CUDA, by what binds them to Python: TORCH_LIBRARY, PYBIND11_MODULE, TVM-FFI's exports."""
+"""Kernels in C++ and CUDA, by what binds them to Python (TORCH_LIBRARY, PYBIND11_MODULE, TVM-FFI's exports), and what
+builds them, as setup.py and CMakeLists.txt say it: read as text, and never run."""
 
 from __future__ import annotations
 
+import ast
+import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatch
+from itertools import chain, takewhile
 
 from kernelgate.bench.core.documentation import page
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.pipeline import found_kernels
-from kernelgate.ci.pipeline.found_kernels import Argument, ArgumentKind, Build, Finding, FoundKernel, Read, Skipped
-from kernelgate.ci.pipeline.native_builds import closing, extensions
+from kernelgate.ci.pipeline.found_kernels import (
+    Argument,
+    ArgumentKind,
+    Build,
+    Finding,
+    FoundKernel,
+    Read,
+    Skipped,
+    named,
+    parsed,
+    quoted,
+)
 
 BLOCK = re.compile(
     r"\b((?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_EXPAND)?|PYBIND11_MODULE)\s*\(\s*\w+\s*,\s*(\w+)\s*\)\s*\{"
@@ -189,3 +205,272 @@ def _build(own: Build | None, file: str, texts: Mapping[str, str], torch: str) -
     build = own or Build(f'Extension("{file}")', (file,), (missing,))
     classic = any(CLASSIC.search(texts[name]) for name in build.sources if name in texts)
     return replace(build, text=f'{build.text[:-1]}, torch="{torch}")') if classic else build
+
+
+# setup.py -------------------------------------------------------------------------------------------------------------
+
+
+EXTENSIONS = {"CUDAExtension", "CppExtension", "load"}
+MAY_BUILD = re.compile(r"(CUDA|Cpp)Extension\(|cpp_extension")
+SUFFIXES = (".cpp", ".cc", ".cxx", ".cu")
+OURS = re.compile(
+    r"-gencode.*|arch=.*|--generate-code.*|-arch.*|--threads.*|-t=?\d*|-lineinfo|-O[0-3]|(-Xcompiler=)?-fPIC|-shared|"
+    r"-v|-Xptxas=(-v|--verbose)|--ptxas-options.*|-std=.*|-D_GLIBCXX_USE_CXX11_ABI.*|-DTORCH_EXTENSION_NAME.*|-ccbin.*|--resource-usage"
+)
+"""Flags that the build sets by itself, or that change no code."""
+OF_A_TOOL = re.compile(r"-X[a-z]+")
+
+
+def extensions(names: Sequence[str], read: Read) -> tuple[Build, ...]:
+    texts = [(name, read(name)) for name in names if name.endswith((".py", "CMakeLists.txt"))]
+    python = [one for name, text in texts if MAY_BUILD.search(text) for one in _of_python(name, text, names)]
+    cmake = [one for name, text in texts if name.endswith(".txt") for one in _of_cmake(name, text, names)]
+    return (*python, *cmake)
+
+
+def closing(text: str, start: int) -> int:
+    """Where the bracket at `start` closes; the end of the text where it does not."""
+    pairs = {"(": ")", "{": "}"}
+    opened, closed, depth = text[start], pairs[text[start]], 0
+    for at in range(start, len(text)):
+        depth += (text[at] == opened) - (text[at] == closed)
+        if depth == 0:
+            return at
+    return len(text)
+
+
+def _of_python(name: str, text: str, names: Sequence[str]) -> Iterator[Build]:
+    tree = parsed(text)
+    reader = _Reader(tree, posixpath.dirname(name), names)
+    classes = {one for one, given in reader.values.items() if any(named(value) & EXTENSIONS for value in given)}
+    calls = [one for one in ast.walk(tree) if isinstance(one, ast.Call)]
+    for one in (one for one in calls if ast.unparse(one.func).rpartition(".")[2] in EXTENSIONS | classes):
+        if (build := reader.extension(f"{name}:{one.lineno}", one)) is not None:
+            yield build
+
+
+class _Reader:
+    """The constants of one setup.py: what a name or an entry was given last, and was extended by, on every branch."""
+
+    def __init__(self, tree: ast.Module, folder: str, names: Sequence[str]) -> None:
+        self.folder, self.names = folder, names
+        self.values: dict[str, list[ast.expr]] = {}
+        for node in ast.walk(tree):
+            match node:
+                case ast.Assign(targets=[target], value=value):
+                    name = ast.unparse(target)
+                    if not any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(value)):
+                        self.values[name] = []
+                case (
+                    ast.AugAssign(target=target, value=value)
+                    | ast.Call(func=ast.Attribute(value=target, attr="append" | "extend"), args=[value])
+                ):
+                    pass
+                case _:
+                    continue
+            self.values.setdefault(ast.unparse(target), []).append(value)
+
+    def words(self, node: ast.expr, seen: frozenset[str] = frozenset()) -> Iterator[str]:
+        """Every text in an expression, in the order of its lists."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.Name) and node.id not in seen:
+            for value in self.values.get(node.id, ()):
+                yield from self.words(value, seen | {node.id})
+        elif isinstance(node, ast.List | ast.Tuple | ast.BinOp | ast.Call | ast.Starred | ast.IfExp | ast.ListComp):
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr):
+                    yield from self.words(child, seen)
+                elif isinstance(child, ast.comprehension):
+                    yield from self.words(child.iter, seen)
+
+    def files(self, node: ast.expr) -> Iterator[str]:
+        """The files of the repository that an expression names: as they are, in a folder, or by a pattern."""
+        folders: list[str] = []
+        for word in self.words(node):
+            if word.endswith(SUFFIXES):
+                joined = ["/".join([*folders[at:], word]) for at in range(len(folders))]
+                tries = (*joined, word) if "*" in word else (word, *joined)
+                found = (_matching(one, self.folder, self.names) for one in tries)
+                yield from next(filter(None, found), ())
+            else:
+                folders.append(word)
+
+    def extension(self, place: str, call: ast.Call) -> Build | None:
+        """None where it names no source of the repository."""
+        given = {one.arg: one.value for one in call.keywords if one.arg}
+        sources = given.get("sources") or (call.args[1] if len(call.args) > 1 else None)
+        files = tuple(dict.fromkeys(self.files(sources))) if sources else ()
+        arguments, name = given.get("extra_compile_args"), ""
+        while isinstance(arguments, ast.Name) and self.values.get(arguments.id):
+            name, arguments = arguments.id, self.values[arguments.id][-1]
+        said = {"cxx": arguments} if arguments else {}
+        if isinstance(arguments, ast.Dict):
+            pairs = zip(arguments.keys, arguments.values, strict=True)
+            said = {str(key.value): value for key, value in pairs if isinstance(key, ast.Constant)}
+        later = {key: self.values.get(f"{name}[{key!r}]", []) for key in ("cxx", "nvcc")}
+        loaded = {"cxx": None, "nvcc": given.get("extra_cuda_cflags")}
+        host, nvcc = (
+            [flag for one in (said.get(key), *more, loaded[key]) if one for flag in _flags(self.words(one))]
+            for key, more in later.items()
+        )
+        both = (
+            *(one for one in host if one[:2] in ("-D", "-U", "-I")),
+            *self._defined(given.get("define_macros")),
+            *self._folders(given.get("include_dirs")),
+        )
+        unread = []
+        if not all(isinstance(one, ast.List) or any(self.words(one)) for one in said.values()):
+            unread.append(f"its flags, which {place} computes")
+        if any(later.values()):
+            unread.append(f"the flags of {place}, where every branch of its conditions was taken")
+        if lost := [one for one in host if one not in both]:
+            unread.append(f"the C++ compiler's own flags of {place} are left out: {' '.join(lost)}")
+        return _extension(files, both, nvcc, unread) if files else None
+
+    def _defined(self, node: ast.expr | None) -> Iterator[str]:
+        given = self.values.get(node.id, []) if isinstance(node, ast.Name) else [node] if node else []
+        for pair in (one for value in given for one in ast.walk(value)):
+            match pair:
+                case ast.Tuple(elts=[ast.Constant(value=str(name)), ast.Constant(value=None | str() | int() as value)]):
+                    yield f"-D{name}" if value is None else f"-D{name}={value}"
+
+    def _folders(self, node: ast.expr | None) -> Iterable[str]:
+        if node is None:
+            return
+        for item in node.elts if isinstance(node, ast.List | ast.Tuple) else [node]:
+            words = [word.strip("/") for word in self.words(item)]
+            yield from _include("/".join(word for word in words if word), self.folder, self.names)
+
+
+def _matching(pattern: str, folder: str, names: Sequence[str]) -> tuple[str, ...]:
+    path = posixpath.normpath(posixpath.join(folder, pattern)).lstrip("/")
+    exact = tuple(name for name in names if name == path)
+    return exact or tuple(name for name in names if "*" in path and fnmatch(name, path))
+
+
+def _flags(words: Iterable[str]) -> tuple[str, ...]:
+    """Each once, an option of another tool, such as `-Xcompiler -Wall`, with its value."""
+    each = iter(words)
+    whole = (f"{one}={next(each, '')}" if OF_A_TOOL.fullmatch(one) else one for one in each)
+    return tuple(one for one in dict.fromkeys(whole) if one.startswith("-") and not OURS.fullmatch(one))
+
+
+def _include(written: str, folder: str, names: Sequence[str]) -> Iterator[str]:
+    path = posixpath.normpath(posixpath.join(folder, written)).lstrip("/")
+    if written and any(name.startswith(f"{path}/") for name in names):
+        yield f"-I{path}"
+
+
+def _extension(files: Sequence[str], both: Sequence[str], nvcc: Iterable[str], unread: Sequence[str]) -> Build:
+    named = {"flags": both, "nvcc_flags": [one for one in nvcc if one not in both]}
+    lists = [f"{name}=[{', '.join(map(quoted, flags))}]" for name, flags in named.items() if flags]
+    return Build(f"Extension({', '.join([*map(quoted, files), *lists])})", tuple(files), tuple(unread))
+
+
+# CMake ----------------------------------------------------------------------------------------------------------------
+
+
+CALL = re.compile(r"^[ \t]*(\w+)[ \t]*\(", re.MULTILINE)
+WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|([^\s"]+)')
+VARIABLE = re.compile(r"\$\{([\w-]+)\}")
+HERE = ("CMAKE_CURRENT_SOURCE_DIR", "CMAKE_CURRENT_LIST_DIR", "CMAKE_SOURCE_DIR", "PROJECT_SOURCE_DIR")
+GIVEN = ("TORCH_INCLUDE_DIRS", "CUDAToolkit_INCLUDE_DIRS", "CUDA_INCLUDE_DIRS", "Python_INCLUDE_DIRS")
+LANGUAGE = re.compile(r"\$<\$<COMPILE_LANGUAGE:(\w+)>:")
+SCOPES = frozenset({"PRIVATE", "PUBLIC", "INTERFACE", "SYSTEM", "BEFORE", "AFTER"})
+OPTIONS = frozenset({"add_compile_options", "target_compile_options", "add_definitions"})
+NO_TARGET = frozenset({"install", "set_source_files_properties", "message", "if", "elseif", "foreach"})
+EVERYWHERE = ""
+
+
+def _of_cmake(name: str, text: str, names: Sequence[str]) -> tuple[Build, ...]:
+    read = _CMake(posixpath.dirname(name), names)
+    text = re.sub(r"#[^\n]*", "", text)
+    for call in CALL.finditer(text):
+        inner = text[call.end() : closing(text, call.end() - 1)]
+        words = [one for word in WORD.finditer(inner) for one in read.expanded(word[1] or word[2] or "")]
+        if words:
+            line = text.count("\n", 0, call.start()) + 1
+            read.hear(call[1].lower(), words, f"{name}:{line}")
+    return tuple(read.builds())
+
+
+class _CMake:
+    """What the commands of one file have said so far. Every branch of a condition is taken, which the builds say."""
+
+    def __init__(self, folder: str, names: Sequence[str]) -> None:
+        self.folder, self.names = folder, names
+        self.values: dict[str, list[str]] = {one: [f"/{folder}"] for one in HERE} | {one: [] for one in GIVEN}
+        self.files: dict[str, list[str]] = defaultdict(list)
+        self.both: dict[str, list[str]] = defaultdict(list)
+        self.nvcc: dict[str, list[str]] = defaultdict(list)
+        self.lost: dict[str, list[str]] = defaultdict(list)
+        """Of each target, as those before, and of all of them under EVERYWHERE: what no build here can have."""
+        self.places: dict[str, str] = {}
+
+    def expanded(self, word: str) -> list[str]:
+        if (whole := VARIABLE.fullmatch(word)) and whole[1] in self.values:
+            return self.values[whole[1]]
+        joined = VARIABLE.sub(lambda one: ";".join(self.values.get(one[1], [one[0]])), word)
+        return [one for one in joined.split(";") if one]
+
+    def hear(self, command: str, words: list[str], place: str) -> None:
+        first, *rest = words
+        target, said = (first, rest) if command.startswith("target_") else (EVERYWHERE, words)
+        said = [one for one in said if one not in SCOPES]
+        if command == "project":
+            self.values["PROJECT_NAME"] = [first]
+        elif command == "set":
+            given = takewhile(lambda word: word not in ("CACHE", "PARENT_SCOPE"), rest)
+            self.values[first] = [one for word in given for one in word.split()]
+        elif command == "list" and first == "APPEND" and rest:
+            self.values.setdefault(rest[0], []).extend(rest[1:])
+        elif command == "file" and first.startswith("GLOB") and rest:
+            self.values[rest[0]] = rest[1:]
+        elif command.endswith("include_directories"):
+            for one in (one for one in said if not one.startswith("$<INSTALL")):
+                here = tuple(_include(one, self.folder, self.names))
+                self.both[target] += here
+                self.lost[target] += () if here else (posixpath.normpath(one).lstrip("/"),)
+        elif command.endswith("compile_definitions"):
+            for one in said:
+                (self.lost if "$" in one else self.both)[target].append(f"-D{one.removeprefix('-D')}")
+        elif command in OPTIONS:
+            by_language = [*_by_language(said)]
+            self.both[target] += (one for one, _ in by_language if one.startswith("-D"))
+            for kept, cuda in ((self.nvcc, True), (self.lost, False)):
+                words = [one for one, of in by_language if (of == "CUDA") == cuda and not one.startswith("-D")]
+                kept[target] += _flags(words)
+        elif command not in NO_TARGET and (not first.isupper() or command.endswith(("_library", "_module"))):
+            self._target(first, rest, place)
+
+    def _target(self, name: str, words: Sequence[str], place: str) -> None:
+        """Whatever the command is called that names sources: projects wrap `add_library` in functions of their own."""
+        found = {one: _matching(one, self.folder, self.names) for one in words if one.endswith((*SUFFIXES, "*"))}
+        sources = {word: [one for one in files if one.endswith(SUFFIXES)] for word, files in found.items()}
+        if any(sources.values()):
+            self.places.setdefault(name, place)
+            self.files[name] += chain.from_iterable(sources.values())
+            self.lost[name] += (word for word, found in sources.items() if not found)
+            self.nvcc[name] += _flags(one for one, _ in _by_language(words))
+
+    def builds(self) -> Iterator[Build]:
+        self.nvcc[EVERYWHERE] += _flags(self.values.get("CMAKE_CUDA_FLAGS", ()))
+        for target, place in self.places.items():
+            parts = (self.both, self.nvcc, self.lost)
+            both, nvcc, lost = ([*dict.fromkeys((*one[EVERYWHERE], *one[target]))] for one in parts)
+            unread = [f"the flags of {place}, where every branch of its conditions was taken"]
+            if lost:
+                unread.append(f"what {place} has from elsewhere, or for the C++ compiler alone: {' '.join(lost)}")
+            yield _extension([*dict.fromkeys(self.files[target])], both, nvcc, unread)
+
+
+def _by_language(words: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each word with the language that it is for; "" is every one."""
+    language = ""
+    for word in words:
+        if begins := LANGUAGE.match(word):
+            language, word = begins[1], word[begins.end() :]
+        yield word.removesuffix(">"), language
+        if word.endswith(">"):
+            language = ""

@@ -25,6 +25,7 @@ OF_TENSORS = {
 SHORT = re.compile(rf"d?[A-Z][A-Za-z]?|{found_kernels.ONE_ROW.pattern.removeprefix('(?i)')}")
 """What is handed to a launch under such a name is a tensor."""
 HANDED = "it hands a kernel on or is given one, which is not followed: name a function that launches it"
+OF_OBJECT = "it needs an object: name a function that launches the kernel"
 SAVED = "autograd calls it with what forward saved, which a card's state() makes"
 
 
@@ -53,17 +54,15 @@ def find(every: Sequence[Module], names: Sequence[str]) -> Iterator[found_kernel
         for function, owner in module.functions:
             if function.name in jitted:
                 continue
+            called = f"{owner.name}.{function.name}" if owner else function.name
+            of_autograd = owner is not None and "Function" in bases(owner)
             if not _launches(function, jitted):
-                called = f"{owner.name}.{function.name}" if owner else function.name
                 if (line := _unclear(function, jitted)) is not None:
                     yield Skipped(f"{module.file}:{line}", f"{called}: {HANDED}")
-                continue
-            of_autograd = owner is not None and bool(bases(owner) & {"Function"})
-            if owner is None or (of_autograd and function.name == "forward"):
+            elif owner is None or (of_autograd and function.name == "forward"):
                 yield _kernel(module, function, owner, names)
             else:
-                why = SAVED if of_autograd else "it needs an object: name a function that launches the kernel"
-                yield Skipped(f"{module.file}:{function.lineno}", f"{owner.name}.{function.name}: {why}")
+                yield Skipped(f"{module.file}:{function.lineno}", f"{called}: {SAVED if of_autograd else OF_OBJECT}")
 
 
 def _jitted(tree: ast.Module) -> Iterator[str]:

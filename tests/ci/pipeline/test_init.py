@@ -200,20 +200,6 @@ def test_pybind_is_found_with_the_flags_of_setup_py(init: Any, tmp_path: Path) -
     assert not (tmp_path / "OWNED").exists(), "setup.py was run"
 
 
-def test_sources_that_a_function_returns_are_those_of_its_list(init: Any, tmp_path: Path) -> None:
-    """What setup.py unpacks is not known; that of the lists that name this file, the one with CUDA is built, is."""
-    setup = """from torch.utils.cpp_extension import CUDAExtension
-def sycl(): return CUDAExtension, ["csrc/norms_sycl.cpp", "csrc/norms.cpp"], ["-fsycl"]
-def cuda(): return CUDAExtension, ["csrc/norms_kernel.cu", "csrc/norms.cpp"], ["-O3"]
-extension, files, flags = cuda()
-extension("norms", files, extra_compile_args=flags)
-"""
-    code, said = init({**NORMS, "csrc/norms_sycl.cpp": "", "setup.py": setup})
-    assert code == 0
-    assert 'build = Extension("csrc/norms_kernel.cu", "csrc/norms.cpp", torch="' in card(tmp_path, "norm_fwd")
-    assert any(one.endswith("its flags, which setup.py computes") for one in said["left"])
-
-
 @pytest.mark.parametrize(
     ("sources", "lists"), [(["ops.cpp"], ["cpu_cases"]), (["ops.cpp", "ops.cu"], ["cases", "cpu_cases"])]
 )

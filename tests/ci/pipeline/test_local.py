@@ -7,6 +7,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,7 @@ from kernelgate.bench.check import fuzz
 from kernelgate.bench.kernel import commit
 from kernelgate.bench.system import lock
 from kernelgate.ci.commands import cli
-from kernelgate.ci.pipeline import local
-from kernelgate.ci.pipeline.pytest_plugin import Compare, kernelgate_compare
+from kernelgate.ci.pipeline import local, pytest_plugin
 from kernelgate.ci.policy.policy import Processes
 from tests import miniature, runs
 from tests.bench.machine import CPU
@@ -171,21 +172,16 @@ CPU_CARD = SCALE_CARD.replace("cases = [", "cpu_cases = [")
 
 
 @pytest.fixture
-def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
+def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Of a repository whose working tree is as its one commit."""
     files = {"csrc/scale.cpp": SCALE, ".ci/kernels/scale.py": CPU_CARD}
     repo = miniature.repository(tmp_path / "clone", files)
     monkeypatch.setattr("kernelgate.bench.system.environment.describe", lambda *_: CPU)
-
-    class Config:
-        rootpath = repo
-
-    made: Compare = kernelgate_compare.__wrapped__(Config, tmp_path / "out")  # type: ignore[attr-defined]
-    return made
+    return partial(pytest_plugin.compare, repo, tmp_path / "out")
 
 
 @pytest.mark.slow
-def test_a_wrong_kernel_fails_the_test_and_the_same_one_passes_it(compare: Compare, tmp_path: Path) -> None:
+def test_a_wrong_kernel_fails_the_test_and_the_same_one_passes_it(compare: Callable[..., None], tmp_path: Path) -> None:
     compare("HEAD")
     wrong = SCALE.replace("factor * static_cast", "1.5 * factor * static_cast")
     miniature.write(tmp_path / "clone", {"csrc/scale.cpp": wrong})
@@ -209,7 +205,7 @@ def test_a_marked_test_is_compared_and_its_neighbour_is_not(tmp_path: Path) -> N
 
 @pytest.mark.usefixtures("no_torch")
 def test_what_does_not_compile_or_is_not_there_fails_the_test_and_no_card_skips_it(
-    compare: Compare, tmp_path: Path
+    compare: Callable[..., None], tmp_path: Path
 ) -> None:
     (tmp_path / "none").mkdir()
     with pytest.raises(pytest.skip.Exception, match="holds no card"):

@@ -24,12 +24,11 @@ from kernelgate.ci.pipeline import slurm
 from kernelgate.ci.pipeline.slurm import Submission
 from tests import miniature, slurm_cluster
 from tests.called import EndsWith
-from tests.processes import marked, wait_for
+from tests.processes import marked, program, wait_for
 from tests.shards import Checkout, told
 from tests.slurm_cluster import Cluster
 
 STAND_IN = """\
-#!/bin/bash
 # Of kernelgate: notes how it was called, and behaves as the file `mode` says.
 here=$(dirname "$0")
 echo "$*" >>"$here/calls"
@@ -75,17 +74,12 @@ class Scripts:
         return file.read_text().splitlines() if file.exists() else []
 
 
-def program(path: Path, text: str) -> None:
-    path.write_text(text)
-    path.chmod(0o755)
-
-
 @pytest.fixture
 def scripts(tmp_path: Path) -> Scripts:
     output = tmp_path / "out put"
     output.mkdir()
-    program(tmp_path / "kernelgate", STAND_IN)
-    program(tmp_path / "scontrol", f'#!/bin/bash\necho "$*" >>"{tmp_path}/scontrol-calls"\n')
+    program(tmp_path / "kernelgate", STAND_IN, "/bin/bash")
+    program(tmp_path / "scontrol", f'echo "$*" >>"{tmp_path}/scontrol-calls"')
     (tmp_path / "code").write_text("0")
     made = Scripts(tmp_path, Submission((str(tmp_path / "kernelgate"),), tmp_path, output, "a" * 40, "b" * 40, 7, 3))
     made.mode("done")
@@ -191,7 +185,7 @@ SUBMIT = ["submit", "--slurm", "HEAD~1", "HEAD", "--shards", "4", "--seed", "1"]
 def test_what_a_dry_run_prints_is_submitted_the_second_job_after_the_first(tmp_path: Path, ends_with: EndsWith) -> None:
     assert ends_with(0, *SUBMIT, "--dry-run", "-o", tmp_path / "out").out.count("#!/bin/bash") == 2
     assert not any((tmp_path / "out").rglob("*"))  # the folder itself was tried, as every output is
-    program(tmp_path / "sbatch", f'#!/bin/bash\necho "$*" >>{tmp_path}/asked\necho "$(wc -l <{tmp_path}/asked)1;all"\n')
+    program(tmp_path / "sbatch", f'echo "$*" >>{tmp_path}/asked\necho "$(wc -l <{tmp_path}/asked)1;all"')
     answer = json.loads(ends_with(0, *SUBMIT, "--json", "-o", tmp_path / "out").out)
     assert (answer["array"], answer["merge"]) == (11, 21)
     out = tmp_path / "out"
@@ -207,8 +201,7 @@ def test_what_a_dry_run_prints_is_submitted_the_second_job_after_the_first(tmp_p
 def test_what_slurm_refuses_is_said_in_its_words_and_that_there_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
 ) -> None:
-    refuses = "case $* in *afterany*) echo 'sbatch: error: no' >&2; exit 1 ;; esac; echo 5"
-    program(tmp_path / "sbatch", f"#!/bin/bash\n{refuses}\n")
+    program(tmp_path / "sbatch", "case $* in *afterany*) echo 'sbatch: error: no' >&2; exit 1 ;; esac; echo 5")
     said = ends_with(3, *SUBMIT, "-o", tmp_path / "out").err
     assert "Slurm refused" in said
     assert "sbatch: error: no; job 5 measures all the same: `scancel 5` ends it" in said
