@@ -113,13 +113,9 @@ GPUS: Mapping[str, GpuModel] = {
 }
 
 
-# Operations a clock of one multiprocessor; a multiply-add counts as two.
-# float32: CUDA C++ Programming Guide 13.0 (2025), "Throughput of Native Arithmetic Instructions".
-_FP32_BY_MAJOR = {7: 128, 8: 256, 9: 256, 10: 256, 12: 256}
-_FP32 = {(8, 0): 128}
-"""Of capabilities that differ from others of their major version."""
-# Tensor cores, float16 with float32 sums, dense: the data sheets' peaks divided by multiprocessors and boost clock
-# (A100 312 TFLOP/s, 108, 1.41 GHz; L4 121, 58, 2.04; H100 SXM 989, 132, 1.83).
+# Operations a clock of one multiprocessor, on tensor cores: float16 with float32 sums, dense; a multiply-add counts as
+# two. The data sheets' peaks divided by multiprocessors and boost clock (A100 312 TFLOP/s, 108, 1.41 GHz; L4 121, 58,
+# 2.04; H100 SXM 989, 132, 1.83).
 _FP16_TENSOR: Mapping[Capability, int] = {
     (7, 0): 1024,
     (7, 5): 1024,
@@ -177,8 +173,3 @@ def tensor_rate(capability: Capability | None, dtype: str = "fp16") -> int | Non
         return None
     first, multiple = _TENSOR[dtype]
     return int(multiple * _FP16_TENSOR[capability]) if capability >= first else None
-
-
-def fp32_rate(capability: Capability | None) -> int | None:
-    """float32 operations a clock of one multiprocessor; None where that is not known."""
-    return None if capability is None else _FP32.get(capability, _FP32_BY_MAJOR.get(capability[0]))

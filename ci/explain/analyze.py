@@ -51,8 +51,7 @@ def roofline_of(kernel: ProfiledKernel) -> Roofline:
     on_tensor = (tensor or 0.0) > (scalar or 0.0)
     flops = None if tensor is None and scalar is None else (tensor or 0.0) + (scalar or 0.0)
     if not on_tensor:
-        fp32 = hardware.fp32_rate(kernel.compute_capability) or 0
-        peak = 2 * figures["ffma_peak"] * clock if clock and "ffma_peak" in figures else fp32 * rate or None
+        peak = 2 * figures["ffma_peak"] * clock if clock and "ffma_peak" in figures else None
     moved = figures.get("dram_bytes_per_s")
     bandwidth = figures.get("dram_bytes_per_cycle", 0.0) * figures.get("memory_mhz", 0.0) * 1e6 or None
     shares: dict[Roof, float] = {}
