@@ -100,15 +100,11 @@ def test_an_error_that_the_function_raises_is_told(child: Path, code: str, kind:
 
 
 def test_a_child_that_hangs_is_ended(child: Path, tmp_path: Path) -> None:
-    child.write_text(
-        f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
-        "os.write(2, b'waiting for ever'); time.sleep(9999)"
-    )
-    with (
-        WorkerProcess(SCRIPT) as script,
-        pytest.raises(WorkerError, match=r"for 2 s .* last lines of stderr: waiting for ever"),
-    ):
-        script.receive(Word, 2)
+    child.write_text(f"import os, time; os.write(2, b'for ever')\n{named(tmp_path / 'pid')}\ntime.sleep(9999)")
+    with WorkerProcess(SCRIPT) as script:
+        wait_for((tmp_path / "pid").exists)
+        with pytest.raises(WorkerError, match=r"for 0\.2 s .* last lines of stderr: for ever"):
+            script.receive(Word, 0.2)
     assert not alive(int((tmp_path / "pid").read_text()))
 
 
