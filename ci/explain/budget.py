@@ -268,11 +268,9 @@ class Profiles:
 
     @property
     def cycles(self) -> tuple[float, float]:
-        """Of the kernel; its times where a profile has neither clocks nor cycles."""
-        (old, new), clocks = self.of("duration_us"), self.of("sm_mhz")
-        if not (old and new):
-            return self.of("elapsed_cycles")
-        return (old * clocks[0], new * clocks[1]) if all(clocks) else (old, new)
+        """Of the kernel; its times where a profile has no clocks."""
+        durations, clocks = self.of("duration_us"), self.of("sm_mhz")
+        return _times(durations, clocks) if all(clocks) else durations
 
     @property
     def warp_cycles(self) -> tuple[float, float]:
