@@ -244,9 +244,10 @@ def _of_python(name: str, text: str, names: Sequence[str]) -> Iterator[Build]:
     reader = _Reader(tree, posixpath.dirname(name), names)
     classes = {one for one, given in reader.values.items() if any(named(value) & EXTENSIONS for value in given)}
     calls = [one for one in ast.walk(tree) if isinstance(one, ast.Call)]
-    for one in (one for one in calls if ast.unparse(one.func).rpartition(".")[2] in EXTENSIONS | classes):
-        if (build := reader.extension(f"{name}:{one.lineno}", one)) is not None:
-            yield build
+    made = [one for one in calls if ast.unparse(one.func).rpartition(".")[2] in EXTENSIONS | classes]
+    known = [build for one in made if (build := reader.extension(f"{name}:{one.lineno}", one))]
+    unread = [f"its flags, which {name} computes"]
+    yield from known or (_extension(files, (), (), unread) for files in reader.lists(tree))
 
 
 class _Reader:
@@ -295,6 +296,13 @@ class _Reader:
                 yield from next(filter(None, found), ())
             else:
                 folders.append(word)
+
+    def lists(self, tree: ast.Module) -> Iterator[tuple[str, ...]]:
+        """Every list that names sources of the repository alone, those with CUDA first."""
+        written = [[*self.words(node)] for node in ast.walk(tree) if isinstance(node, ast.List)]
+        found = [[_matching(word, self.folder, self.names) for word in words] for words in written if words]
+        listed = [tuple(chain.from_iterable(files)) for files in found if all(files)]
+        yield from sorted(listed, key=lambda files: not any(one.endswith(".cu") for one in files))
 
     def extension(self, place: str, call: ast.Call) -> Build | None:
         """None where it names no source of the repository."""

@@ -409,3 +409,17 @@ def test_a_repository_without_kernels_is_told_so(init: Any, tmp_path: Path, ends
     assert (code, said["kernels"], said["written"]) == (2, [], [])
     assert not (tmp_path / ".ci").exists()
     assert "write other cards by hand: https://" in ends_with(2, "init").out
+
+
+def test_sources_that_a_function_returns_are_those_of_its_list(init: Any, tmp_path: Path) -> None:
+    """What setup.py unpacks is not known; that of the lists that name this file, the one with CUDA is built, is."""
+    setup = """from torch.utils.cpp_extension import CUDAExtension
+def sycl(): return CUDAExtension, ["csrc/norms_sycl.cpp", "csrc/norms.cpp"], ["-fsycl"]
+def cuda(): return CUDAExtension, ["csrc/norms_kernel.cu", "csrc/norms.cpp"], ["-O3"]
+extension, files, flags = cuda()
+extension("norms", files, extra_compile_args=flags)
+"""
+    code, said = init({**NORMS, "csrc/norms_sycl.cpp": "", "setup.py": setup})
+    assert code == 0
+    assert 'build = Extension("csrc/norms_kernel.cu", "csrc/norms.cpp", torch="' in card(tmp_path, "norm_fwd")
+    assert any(one.endswith("its flags, which setup.py computes") for one in said["left"])
