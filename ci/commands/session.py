@@ -274,7 +274,7 @@ def review(work: SessionAtHand) -> Answered:
 @click.option("--port", type=click.IntRange(0, 65535), default=8756, show_default=True, help="For --serve; 0: any.")
 @on_session(folder.named)
 def page(work: SessionAtHand, output: Path | None, serve: bool, port: int) -> Answered:
-    """Show a session as a page: gates, metrics against targets, tries, and a calculator of what fits on a GPU.
+    """Show a session as a page: gates, metrics against targets, and tries.
 
     Give -o or --serve. --serve answers on 127.0.0.1 alone, and needs the extra `page`.
 
@@ -282,13 +282,12 @@ def page(work: SessionAtHand, output: Path | None, serve: bool, port: int) -> An
     """
     if serve == (output is not None):
         raise UsageError("give one of -o FILE, which writes the page, and --serve, which shows it live")
-    known = write.known(work.root)
     if output:
         now = state_of(work.session.events, work.rules, folder.now())
-        return replace(work.answer((str(output),), (output,)), files={output: write.page(now, known)})
+        return replace(work.answer((str(output),), (output,)), files={output: write.page(now)})
 
     def say(address: str) -> None:
         show(work.answer((f"{address} shows the session; Ctrl-C ends it",), address=address))
 
-    write.serve(port, write.served(work.session.folder, work.rules, known), say)
+    write.serve(port, write.served(work.session.folder, work.rules), say)
     return Answered("", "")

@@ -158,8 +158,16 @@ def _html_piece(piece: Piece) -> Markup:
             return Markup.escape(_shown(piece))
 
 
-def digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+def page(package: str, **values: object) -> str:
+    """A page that is one file: the package's page.html, with its page.css and page.js, beside which it allows none."""
+    templates = html(package)
+    inside = {
+        kind: templates.get_template(f"page.{end}").render() for kind, end in (("style", "css"), ("script", "js"))
+    }
+    digests = {kind: hashlib.sha256(text.encode()).digest() for kind, text in inside.items()}
+    hashes = {kind: base64.b64encode(digest).decode() for kind, digest in digests.items()}
+    parts = {kind: Markup(text) for kind, text in inside.items()}  # noqa: S704 (ours)
+    return templates.get_template("page.html.jinja").render(hashes=hashes, **parts, **values)
 
 
 # Plain text -----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The page of a session: what is known of it, drawn in one place, the calculator beside it; in a file, or served live.
+"""The page of a session: what is known of it, drawn in one place; in a file, or served live.
 
 Served on the loopback address alone, two paths, to read only: uvicorn is the server, what answers is the function
 `answer`. A page elsewhere could point a name of its own at the loopback address (DNS rebinding) and read what is
@@ -10,22 +10,14 @@ from __future__ import annotations
 import json
 import re
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from typing import Any
 
-import jinja2
-from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
-from kernelgate.bench.core import hardware
 from kernelgate.bench.core.errors import KernelgateError, UsageError
-from kernelgate.bench.explain import tile
-from kernelgate.bench.explain.tile import BlockNeeds
-from kernelgate.bench.kernel import cards
 from kernelgate.ci.document import drawing, render
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.lab import drawings, folder, report
@@ -44,30 +36,18 @@ MARKS = {
 """What stands before a line, by the word that it stands for: its colour and its sign."""
 
 
-def page(state: SessionState, known: Calculator, live: bool = False) -> str:
+def page(state: SessionState, live: bool = False) -> str:
     """One HTML file that fetches nothing; a live one asks its server, and no other, for what has changed."""
-    style, script = (Markup(_environment().get_template(name).render()) for name in ("page.css", "page.js"))  # noqa: S704
-    return _environment().get_template("page.html.jinja").render(
-        state=state,
-        live=live,
-        style=style,
-        script=script,
-        hashes={"style": render.digest(style), "script": render.digest(script)},
-        shown=Markup(shown(state)),  # noqa: S704 (rendered with everything escaped)
-        cards=list(known.tiles),
-        missing=known.missing,
-        axes=AXES,
-        data=htmlsafe_json_dumps(calculator_data(known, state.opened.gpu), separators=(",", ":"), allow_nan=False),
-    )  # fmt: skip
+    changing = Markup(shown(state))  # noqa: S704 (rendered with everything escaped)
+    return render.page("kernelgate.ci.lab", state=state, live=live, shown=changing)
 
 
 def shown(state: SessionState) -> str:
     """The part of the page that changes with the log, as HTML."""
-    opened = state.opened
-    drawn = drawings.gains(state.tries)
+    opened, drawn = state.opened, drawings.gains(state.tries)
     title = "Gain of each try over what stood before it"
     note = "Percent less time with its 95% interval; kept ones are filled."
-    return _environment().get_template("shown.html.jinja").render(
+    return render.html("kernelgate.ci.lab").get_template("shown.html.jinja").render(
         state=state,
         about=" · ".join(filter(None, (opened.name, opened.template, opened.card, *opened.cases, opened.gpu))),
         tone="warn" if state.stop else "good" if state.closed == "done" else "same",
@@ -75,19 +55,15 @@ def shown(state: SessionState) -> str:
         metrics=report.metrics(state),
         took=report.took,
         gain=report.gain_words,
+        commands=_with_commands,
         drawing=drawn and drawing.figure(title, drawn.spoken, drawn.height, *drawn.content, note=note),
     )  # fmt: skip
 
 
-def _environment() -> jinja2.Environment:
-    def with_commands(text: str) -> Line:
-        """What stands between ` and ` is a command; an odd one is a character."""
-        parts = text.split("`") if text.count("`") % 2 == 0 else [text]
-        return tuple(Code(part) if number % 2 else part for number, part in enumerate(parts) if part)
-
-    made = render.html("kernelgate.ci.lab")
-    made.filters["commands"] = with_commands
-    return made
+def _with_commands(text: str) -> Line:
+    """What stands between ` and ` is a command; an odd one is a character."""
+    parts = text.split("`") if text.count("`") % 2 == 0 else [text]
+    return tuple(Code(part) if number % 2 else part for number, part in enumerate(parts) if part)
 
 
 # ---- live ------------------------------------------------------------------------------------------------------------
@@ -110,14 +86,16 @@ Served = Mapping[str, tuple[str, Callable[[], str]]]
 """By its path, each text's kind and how it is made, anew for each request, which may raise KernelgateError."""
 
 
-def served(session: Path, policy: Policy, known: Calculator) -> Served:
+def served(session: Path, policy: Policy) -> Served:
     """The page of the session in this folder, and what the page asks for: the part that changes, as `html`."""
 
     def now() -> SessionState:
         return state_of(folder.read(session).events, policy, folder.now())
 
-    page_of = {"/": (HTML, lambda: page(now(), known, live=True))}
-    return {**page_of, "/state.json": (JSON, lambda: json.dumps({"html": shown(now())}))}
+    return {
+        "/": (HTML, lambda: page(now(), live=True)),
+        "/state.json": (JSON, lambda: json.dumps({"html": shown(now())})),
+    }
 
 
 def answer(method: str, path: str, headers: Iterable[tuple[bytes, bytes]], served: Served) -> tuple[int, str, str]:
@@ -176,51 +154,3 @@ def serve(port: int, served: Served, at: Callable[[str], None]) -> None:
         at(f"http://{ADDRESS}:{bound.getsockname()[1]}/")
         with suppress(KeyboardInterrupt):
             uvicorn.Server(settings).run(sockets=[bound])
-
-
-# ---- the calculator --------------------------------------------------------------------------------------------------
-
-AXES: Mapping[str, tuple[int, ...]] = {
-    "rows": (16, 32, 64, 128, 256),
-    "columns": (16, 32, 64, 128, 256),
-    "stages": (1, 2, 3, 4),
-    "warps": (1, 2, 4, 8, 16),
-}
-"""The tiles that are offered: a page runs no card, so each is asked before. Others: `kernelgate resources --tile`."""
-
-
-@dataclass(frozen=True)
-class Calculator:
-    tiles: Mapping[str, Sequence[Mapping[str, int] | str]] = field(default_factory=dict)
-    """By card, of each of AXES in the order of their product: what a block takes, or why there is none."""
-    missing: str | None = None
-
-
-def calculator_data(known: Calculator, own: str | None) -> dict[str, Any]:
-    """For the page's script: what is said of each tile, on the session's GPU first. Sentences of a card stand there
-    once, and for each tile their place."""
-    gpus = sorted(hardware.GPUS.values(), key=lambda model: (model is not hardware.of_device(own), model.name))
-
-    def sentences(answer: Mapping[str, int] | str) -> list[str]:
-        if isinstance(answer, str):
-            return [f"There is no such tile: {answer}."]
-        needs = BlockNeeds("A block", answer["shared_bytes"], answer["threads"], answer["registers"])
-        return [tile.explain(needs, gpu) for gpu in gpus]
-
-    cards_ = []
-    for card, answers in known.tiles.items():
-        different = [one for at, one in enumerate(answers) if one not in answers[:at]]
-        places = [different.index(one) for one in answers]
-        cards_.append({"card": card, "answers": list(map(sentences, different)), "places": places})
-    return {"axes": AXES, "cards": cards_}
-
-
-def known(root: Path) -> Calculator:
-    """What the calculator knows. A card with a mistake costs its tiles, not the page."""
-    tiles = [dict(zip(AXES, values, strict=True)) for values in product(*AXES.values())]
-    try:
-        found = cards.of_checkout(root, tiles=tiles)
-    except KernelgateError as error:
-        return Calculator(missing=str(error))
-    missing = str(found.mistakes[0]) if found.mistakes else None if found.cards else "this checkout has no card"
-    return Calculator({one.name: one.tiles for one in found.cards}, missing)

@@ -18,7 +18,7 @@ from kernelgate.ci.document.model import Code, Line, Link, Piece, Strong
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import CaseVerdict, Status, severity
 from kernelgate.ci.policy.policy import Gates
-from kernelgate.ci.report import links, machine, page_figures, page_profile
+from kernelgate.ci.report import machine, page_figures, page_profile
 from kernelgate.ci.report.build import BuiltReport
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from kernelgate.ci.report.links import NO_LINKS, Links
@@ -45,14 +45,10 @@ def write(reported: BuiltReport, gates: Gates, places: Links = NO_LINKS) -> str:
     every = [case for gpu, label in labelled for case in _cases(gpu, label, gates)]
     rows = sorted(((case, case.judged) for case in every if case.judged), key=lambda row: severity(row[1].case))
     axis = scale([judged.case for _, judged in rows], gates)
-    templates = render.html("kernelgate.ci.report")
-    style, script = (Markup(templates.get_template(name).render()) for name in ("page.css", "page.js"))  # noqa: S704
-    return templates.get_template("page.html.jinja").render(
+    return render.page(
+        "kernelgate.ci.report",
         report=reported.report,
         title=render.first_line(reported.report).partition(" ")[2],
-        style=style,
-        script=script,
-        hashes={"style": render.digest(style), "script": render.digest(script)},
         top=_top(reported.gpus, places),
         cases=[case for case, _ in rows],
         mark=sentences.mark,
@@ -76,13 +72,9 @@ def _top(gpus: Sequence[GpuReport], places: Links) -> Line:
     if run.pull_request is not None:
         number = f"#{run.pull_request}"
         parts.append((Link(number, places.pull) if places.pull else number,))
-    if run.head_sha or run.base_sha:
-        base, head = links.commit(run.base_sha, "none", places), links.commit(run.head_sha, "the working tree", places)
-        parts.append(("base ", *base, " → head ", *head))
-    parts.append(links.diff(run, places))
     if places.run:
         parts.append((Link("run and records", f"{places.run}#artifacts"),))
-    return formatting.separated(filter(None, parts), " · ")
+    return formatting.separated(parts, " · ")
 
 
 def _cases(gpu: GpuReport, label: str, gates: Gates) -> Iterator[PageCase]:

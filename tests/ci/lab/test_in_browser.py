@@ -1,9 +1,8 @@
-"""The page of a session in a real browser: live, by keyboard, on a phone."""
+"""The page of a session in a real browser: live, on a desk and on a phone."""
 
 from __future__ import annotations
 
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder
 from tests.ci.lab import session_events as made
 from tests.ci.report import browser
@@ -27,7 +25,6 @@ WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWi
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(made.checkout(tmp_path))
-    shutil.copy(ROOT / ".ci/kernels/attention.py", tmp_path / ".ci/kernels")
     return tmp_path
 
 
@@ -53,12 +50,14 @@ def test_a_live_page_shows_what_is_logged_and_ends_by_an_interrupt(checkout: Pat
         tab.goto(address[0])
         expect(tab.locator(".gates .good")).to_have_count(0)
         log = checkout / ".ci/sessions/one"
-        tab.select_option("[name=rows]", "64")
         folder.append(log, *made.passed(0.8), made.tried(1, -50, what="<b>wider</b>"))
         expect(tab.locator(".gates .good")).to_have_count(4)
         expect(tab.locator(".tries strong")).to_have_text("<b>wider</b>")
         expect(tab.locator("svg circle")).to_have_count(1)
-        assert tab.input_value("[name=rows]") == "64", "what is typed stays"
+        for width, height in (browser.PHONE, (1280, 800)):
+            tab.set_viewport_size({"width": width, "height": height})
+            assert tab.evaluate(WIDE) == 0
+            assert browser.serious(tab) == []
         assert said == []
         whole = (log / "log.jsonl").read_text()
         (log / "log.jsonl").write_text(whole + "nonsense\n")
@@ -69,22 +68,3 @@ def test_a_live_page_shows_what_is_logged_and_ends_by_an_interrupt(checkout: Pat
         assert running.wait(20) == 0
         assert running.stderr.read() == ""
         expect(tab.locator("#live")).to_contain_text("No answer since")
-
-
-def test_a_reader_on_a_phone_finds_by_keyboard_what_the_verb_says(
-    checkout: Path, tab: Page, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.run(["session", "page", "-o", "page.html"]) == 0
-    tab.goto((checkout / "page.html").as_uri())
-    for width, height in (browser.PHONE, (1280, 800)):
-        tab.set_viewport_size({"width": width, "height": height})
-        assert tab.evaluate(WIDE) == 0
-        assert browser.serious(tab) == []
-    tab.focus("[name=rows]")
-    tab.keyboard.press("ArrowDown")
-    typed = tab.inner_text("#command").split()
-    assert typed[:4] == ["kernelgate", "resources", "--tile", "256x64"]
-    capsys.readouterr()
-    assert cli.run([*typed[1:], "--gpu", "h200"]) == 0
-    verb, page = (words.partition(", ")[2].strip() for words in (capsys.readouterr().out, tab.inner_text("#fits li")))
-    assert page.removeprefix("128 threads on the ") == verb.partition("128 threads on the ")[2]

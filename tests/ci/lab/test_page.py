@@ -1,10 +1,9 @@
-"""The page of a session, written and served; and its calculator, which says what the verb does."""
+"""The page of a session, written and served."""
 
 from __future__ import annotations
 
 import json
 import re
-import socket
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.lab import folder
 from kernelgate.ci.lab import page as write
 from kernelgate.ci.lab.log import Event
-from kernelgate.ci.lab.page import Calculator
 from kernelgate.ci.lab.state import SessionState, state_of
 from kernelgate.ci.policy.policy import Policy
 from tests.called import EndsWith
@@ -29,15 +27,15 @@ def state(*events: Event) -> SessionState:
 def test_what_a_log_holds_is_shown_and_does_nothing() -> None:
     events = (made.opened(objective=HOSTILE, name="one"), made.gate("build", 1, passed=False, said=HOSTILE))
     events += (made.tried(1, -3, what=HOSTILE, why=HOSTILE),)
-    html = write.page(state(*events), Calculator({HOSTILE: (HOSTILE,)}, HOSTILE))
+    html = write.page(state(*events))
     assert "<img" not in html
     assert "\u202e" not in html
-    assert html.count("</script>") == 2, "of our own two"
+    assert html.count("</script>") == 1, "our own"
     assert "onerror" in html
 
 
 def test_a_page_in_a_file_asks_nobody_and_a_live_one_its_server_alone() -> None:
-    file, live = (write.page(state(made.opened()), Calculator(), live) for live in (False, True))
+    file, live = (write.page(state(made.opened()), live) for live in (False, True))
     assert not re.search(r"(src|href)=\"|connect-src|id=\"live\"", file)
     assert "default-src 'none'" in live
     assert "connect-src 'self'" in live
@@ -74,7 +72,7 @@ def test_a_name_that_was_pointed_at_this_machine_is_refused() -> None:
 
 def test_a_broken_line_is_said_and_mended_without_a_new_start(tmp_path: Path) -> None:
     begun = folder.create(tmp_path, made.opened()).folder
-    served = write.served(begun, Policy(), Calculator())
+    served = write.served(begun, Policy())
     log = begun / "log.jsonl"
     whole = log.read_text()
     log.write_text(whole + '{"event": "no')
@@ -94,5 +92,3 @@ def test_it_listens_on_the_loopback_address_alone_and_says_that_a_port_is_taken(
             UsageError, match=rf"--port {port} of 127\.0\.0\.1 cannot be had \(address already in use\)"
         ):
             write.listening(port)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", port))
