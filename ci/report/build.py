@@ -41,9 +41,6 @@ def build(
     deciding = headline.deciding_gpu(gpus, decision)
     about = headline.of_gpu(deciding, policy.gates).about
     each = [(gpu, gpu.label if len(gpus) > 1 else "") for gpu in gpus]
-    cases = [one.case for gpu in gpus for one in gpu.cases]
-    # What of the page is worth a look: both distributions, where an interval is not to be believed.
-    drawn = "ECDF" if any(case.disqualifying for case in cases) else "plots" if cases else None
     # What the headline does not say of it.
     unknown = decision.open[1:] if headline.is_incomplete(deciding, decision) else decision.open
     of_deciding_first = sorted(each, key=lambda one: one[0] is not deciding)
@@ -63,7 +60,7 @@ def build(
     table_, under, folded, folded_title = _cases(gpus, policy.gates, stated, not merge or decision.blocks)
     made = Report(
         headline=headline.headline(gpus, decision, policy.gates, merge),
-        summary=headline.summary(gpus, decision, policy, places, drawn),
+        summary=headline.summary(gpus, decision, policy, places),
         remarks=(
             *remarks.accepted(gpus, decision),
             *everywhere(lambda gpu: _remarks(gpu, policy, merge)),

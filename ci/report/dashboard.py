@@ -95,10 +95,6 @@ def _apart(change: float, head: float | None, base: float | None, means: Means) 
     return Against(as_percent(change), interval, means)
 
 
-def _inverted(change_pct: float) -> float:
-    return 100 * (100 / (100 + max(change_pct, -99.99)) - 1)
-
-
 @dataclass(frozen=True)
 class SitePoint:
     commit: str
@@ -183,13 +179,9 @@ class SiteSeries:
 
     def between(self, head: SitePoint, base: SitePoint) -> Against | None:
         """The head's change against the base; None where they do not compare."""
-        for one in reversed(self.comparisons):  # the newest of both, whichever way round
+        for one in reversed(self.comparisons):  # the newest of both
             if (one.base, one.head) == (base.commit, head.commit):
                 return Against(pct(one.effect) or 0.0, one.interval_pct, "together")
-            if (one.base, one.head) == (head.commit, base.commit):
-                low, high = one.interval_pct or (0.0, 0.0)
-                interval = (_inverted(high), _inverted(low)) if one.interval_pct else None
-                return Against(_inverted(pct(one.effect) or 0.0), interval, "together")
         if head.pinned is not None and base.pinned is not None:
             means: Means = "pinned" if head.environment == base.environment else "moved"
             return _apart(head.pinned - base.pinned, head.pinned_reach, base.pinned_reach, means)

@@ -8,6 +8,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from statistics import median
@@ -219,15 +220,9 @@ def chart_library(folder: Path | None = None) -> dict[str, str]:
     lock = json.loads((HERE / "package-lock.json").read_text(encoding="utf-8"))
     wanted: str = lock["packages"]["node_modules/uplot"]["version"]
     places = [folder] if folder else [HERE / "node_modules/uplot", Path("node_modules/uplot")]
-    installed = next((place for place in places if (place / "package.json").is_file()), None)
+    for place in places:
+        with suppress(OSError, ValueError):
+            if json.loads((place / "package.json").read_text(encoding="utf-8")).get("version") == wanted:
+                return {name: (place / file).read_text(encoding="utf-8") for file, name in LIBRARY.items()}
     how = f"`npm install --ignore-scripts --no-save uplot@{wanted}` puts it into ./node_modules"
-    if installed is None:
-        raise KernelgateError(f"no uPlot in {' or '.join(map(str, places))}, which draws the charts: {how}")
-    try:
-        have = json.loads((installed / "package.json").read_text(encoding="utf-8")).get("version")
-        read = {name: (installed / file).read_text(encoding="utf-8") for file, name in LIBRARY.items()}
-    except (OSError, ValueError):
-        raise KernelgateError(f"the uPlot in {installed} is not whole: {how}") from None
-    if have != wanted:
-        raise KernelgateError(f"the uPlot in {installed} is version {have}, not {wanted}: {how}")
-    return read
+    raise KernelgateError(f"no whole uPlot {wanted} in {' or '.join(map(str, places))}, which draws the charts: {how}")

@@ -42,9 +42,7 @@ def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge:
     worst = deciding_gpu(gpus, decision)
     words = of_gpu(worst, gates, len(gpus) > 1)
     if not merge:
-        if not (other := ", ".join(one.name for one in worst.verdict.apart) if worst.verdict else ""):
-            return (words.mark, " ", *words.text)
-        return (words.mark, f" Other {other} than the baseline's: ", *uncapped(words.text))
+        return (words.mark, " ", *words.text)
     mark, said = _agreeing(words, decision)
     # Of which nothing is known, and for which the change is not to blame.
     lost = [one for one in gpus if one is not worst and one.failure and one.failure.fault in (Fault.RUNNER, Fault.OURS)]
@@ -247,24 +245,13 @@ def base_wrong(one: JudgedCase) -> bool:
     return any(finding.code == BASE_WRONG for finding in one.case.findings)
 
 
-def of_verdict(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Line, gates: Gates) -> Words:
-    """What is said of a judged record; `where` is the machine, such as " on the L4"."""
-    words = _of_verdict(verdict, cases, where, gates)
-    if not (spoilt := [one for one in cases if base_wrong(one)]):
-        return words
-    said = f"{base_is(spoilt)} in {spoilt[0].name if len(spoilt) == 1 else f'{len(spoilt)} of {len(cases)} cases'}"
-    if len(spoilt) == len(cases):  # the load of the machine has no part in it
-        return Words(words.mark, (f"Cannot tell: {said}, and nothing can be compared with it",), spoilt[0])
-    told = words.about in spoilt and all(map(base_wrong, _group(cases, Status.UNDECIDED)))
-    return words if told else replace(words, text=(*words.text, f"; {said}"))
-
-
 def base_is(spoilt: Sequence[JudgedCase]) -> str:
     kind = correctness.only(one.kind for case in spoilt for one in case.case.findings if one.code == BASE_WRONG)
     return f"the base {'crashes' if kind == 'crashed' else 'hangs' if kind == 'hung' else 'is wrong'}"
 
 
-def _of_verdict(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Line, gates: Gates) -> Words:
+def of_verdict(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Line, gates: Gates) -> Words:
+    """What is said of a judged record; `where` is the machine, such as " on the L4"."""
     if verdict.refused is not None:
         return Words(Mark.UNKNOWN, ("Cannot be judged: ", formatting.sentence(verdict.refused)))
     if not cases:
@@ -356,7 +343,6 @@ def why_undecided(undecided: Sequence[JudgedCase], stored: bool = False) -> str:
         return "; ".join(f"{one.side} has two speeds, {said}" for one, said in zip(two, words, strict=True))
     if all(map(base_wrong, undecided)):
         return f"{base_is(undecided)} there, and nothing can be compared with it"
-    undecided = [one for one in undecided if not base_wrong(one)]  # the others are named by themselves
     blamed = [(one, finding) for one in undecided for finding in one.case.disqualifying]
     if not blamed:
         noise = sentences.noise([one.case for one in undecided]).partition("; ")[0]
@@ -376,9 +362,8 @@ def _group(cases: Sequence[JudgedCase], which: Status) -> list[JudgedCase]:
 # The second line ------------------------------------------------------------------------------------------------------
 
 
-def summary(gpus: Sequence[GpuReport], decision: Decision, policy: Policy, places: Links, on_page: str | None) -> Line:
-    """How sure that is, whatever else blocks, the other GPUs, and which commits were compared. `on_page`: what of the
-    page is worth a link here, such as "plots"."""
+def summary(gpus: Sequence[GpuReport], decision: Decision, policy: Policy, places: Links) -> Line:
+    """How sure that is, whatever else blocks, the other GPUs, and which commits were compared."""
     worst = deciding_gpu(gpus, decision)
     words = of_gpu(worst, policy.gates)
     best = best_elsewhere(gpus, worst, words)
@@ -393,7 +378,7 @@ def summary(gpus: Sequence[GpuReport], decision: Decision, policy: Policy, place
         if gpu is not worst and not told:
             said = (*of_gpu(gpu, policy.gates, several=True).text, ". ")
             others += [*said, *_behind(gpu, policy)] if gpu.failure else said
-    plots: Line = (Link(on_page, places.page),) if places.page and on_page else ()
+    plots: Line = (Link("plots", places.page),) if places.page and any(gpu.cases for gpu in gpus) else ()
     ways = filter(None, (_compared(worst, places), links.diff(worst.run, places), plots))
     return (*_behind(worst, policy), *others, *formatting.separated(ways, " · "))
 

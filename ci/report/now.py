@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kernelgate.bench.record import CaseKey, RunRecord
@@ -18,11 +18,31 @@ from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from kernelgate.ci.report.links import Links, as_here, base_option, docs, same_here, whole_again
 
 NOW = Strong("Now:")
-SHOWS_IT: Line = (Code("kernelgate resources"), " shows it without a GPU.")
-PROFILE: Line = (
-    *(NOW, " ", Code("kernelgate profile"), " says what takes the time; see "),
-    *(docs("how to read it", "CUDA_COOKBOOK.md"), "."),
-)
+
+
+def _do(what: str, verb: str, does: str, more: str, place: str) -> Line:
+    return (NOW, f" {what}; ", Code(f"kernelgate {verb}"), f" {does}; see ", docs(more, place), ".")
+
+
+NO_GPU, COOKBOOK = "shows it without a GPU", "CUDA_COOKBOOK.md"
+PROFILE = _do("find what takes the time", "profile", "measures it", "how to read it", COOKBOOK)
+UNBLOCK: Mapping[BlockCode, Line] = {
+    BlockCode.SANITIZER: _do(
+        "fix it", "sanitize", "looks again on your GPU", "what it watches", "fuzzing.md#compute-sanitizer"
+    ),
+    BlockCode.DOES_NOT_COMPILE: (NOW, " fix that error; ", Code("kernelgate build"), " shows the error without a GPU."),
+    BlockCode.LESS_ACCURATE: _do(
+        "see where precision went", "accuracy", "measures it again", "how it is measured", "statistics.md#accuracy"
+    ),
+    BlockCode.NEW_SPILLS: _do("use fewer registers", "resources", NO_GPU, "what helps", f"{COOKBOOK}#register-spills"),
+    BlockCode.OCCUPANCY_LOSS: _do("win occupancy back", "resources", NO_GPU, "what helps", f"{COOKBOOK}#occupancy"),
+    BlockCode.BELOW_REFERENCE: PROFILE,
+    BlockCode.MEMORY: _do(
+        "free or reuse the workspace of a call", "bench", "measures it again", "what is counted", "comment.md#memory"
+    ),
+    BlockCode.SHARED_COMMIT: (NOW, " close all pull requests of this commit but one."),
+}
+"""What to do about what blocks, where that is the same in every report."""
 
 MAX_CASES = 2
 """Cases that a command names; of more it names none, which means all."""
@@ -39,7 +59,7 @@ def step(
 
 def _step(gpus: Sequence[GpuReport], worst: GpuReport, decision: Decision, places: Links, far_below: bool) -> Line:
     if decision.blockers:
-        return _unblock(gpus, worst, decision, places)
+        return _unblock(worst, decision, places)
     if decision.again:
         return (NOW, " it is measured again by itself, twice at most; ", *_again(worst, (), places), " does it now.")
     disputed = worst.failure is not None and worst.failure.fault is Fault.DISPUTED
@@ -50,8 +70,8 @@ def _step(gpus: Sequence[GpuReport], worst: GpuReport, decision: Decision, place
         machine: Line = (" Lost again? ", check, ".") if lost.failure and lost.failure.fault is Fault.RUNNER else ()
         return (NOW, " nothing in your change to fix; ", *_again(lost, (), places), " measures it again.", *machine)
     if any(one.code == OCCUPANCY_UNKNOWN for one in decision.held):
-        how = docs("how it is known", "CUDA_COOKBOOK.md#occupancy")
-        return (NOW, " keep the kernel's name, and let the library say its launch: ", how, "; ", *SHOWS_IT)
+        what = "keep the kernel's name, and let the library say its launch"
+        return _do(what, "resources", NO_GPU, "how it is known", f"{COOKBOOK}#occupancy")
     if decision.open:
         return (NOW, " ", *_whole(worst, places), " measures what is missing.")
     return _of_verdict(worst, decision, places, far_below)
@@ -77,7 +97,7 @@ def reading(report: Report) -> Report:
     return replace(report, now=read) if noted and report.now == NOTHING else report
 
 
-def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, places: Links) -> Line:
+def _unblock(gpu: GpuReport, decision: Decision, places: Links) -> Line:
     first = decision.blockers[0]
     rest: Line = (" Needs no new measurement.",)
     match first.code:
@@ -85,32 +105,8 @@ def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, plac
             return _repeat(gpu, places)
         case BlockCode.SLOWER:
             return _regression(gpu, decision, places)
-        case BlockCode.SANITIZER:
-            found = headline.sanitized(gpus, first)
-            place = f"{found.file}:{found.line}" if found and found.file and found.line else ""
-            at: Line = (" at ", Code(place, most=40)) if place else ()
-            watches = docs("what it watches", "fuzzing.md#compute-sanitizer")
-            again = (Code("kernelgate sanitize"), " looks again on your GPU; see ", watches, ".")
-            return (NOW, " fix it", *at, "; ", *again)
-        case BlockCode.DOES_NOT_COMPILE:
-            if gpu.failure is not None and gpu.failure.of_card:
-                return (NOW, " mend the card there; ", Code("kernelgate cards"), " names all that it lacks.")
-            return (NOW, " fix that error; ", Code("kernelgate build"), " shows the error without a GPU.")
-        case BlockCode.LESS_ACCURATE:
-            how = docs("how it is measured", "statistics.md#accuracy")
-            again = (Code("kernelgate accuracy"), " measures it again; see ", how, ".")
-            return (NOW, " see where precision went; ", *again)
-        case BlockCode.NEW_SPILLS:
-            helps = docs("what helps", "CUDA_COOKBOOK.md#register-spills")
-            return (NOW, " use fewer registers: ", helps, "; ", *SHOWS_IT)
-        case BlockCode.OCCUPANCY_LOSS:
-            helps = docs("what helps", "CUDA_COOKBOOK.md#occupancy")
-            return (NOW, " win occupancy back: ", helps, "; ", *SHOWS_IT)
-        case BlockCode.BELOW_REFERENCE:
-            return PROFILE
-        case BlockCode.MEMORY:
-            counted = docs("what is counted", "comment.md#memory")
-            return (NOW, " free or reuse the workspace of a call; see ", counted, ".")
+        case BlockCode.DOES_NOT_COMPILE if gpu.failure is not None and gpu.failure.of_card:
+            return (NOW, " mend the card there; ", Code("kernelgate cards"), " names all that it lacks.")
         case BlockCode.CONTRADICTED_CLAIM:
             what: Line = (" correct the claim ", Code(first.subject, most=80), " in ")
         case BlockCode.DESCRIPTION:
@@ -118,8 +114,8 @@ def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, plac
             what = (" add ", *formatting.separated(((Code(one, most=80),) for one in lacking), " and "), " to ")
             if gpu.failure is not None or decision.open:
                 rest = (" ", *_again(gpu, (), places), " fills in what it measures.")
-        case BlockCode.SHARED_COMMIT:
-            return (NOW, " close all pull requests of this commit but one.")
+        case _:
+            return UNBLOCK[first.code]
     described = Link("the description", places.pull) if places.pull else "the description"
     return (Strong("To unblock:"), *what, described, ".", *rest)
 
@@ -180,13 +176,15 @@ def _of_verdict(gpu: GpuReport, decision: Decision, places: Links, far_below: bo
         return (NOW, *work, *_whole(gpu, links.NO_LINKS, fixed=True), " measures a fix.")
     look = links.diff(gpu.run, places, "the diff")
     if spoilt := [one for one in undecided if headline.base_wrong(one)]:
+        base = headline.base_is(spoilt)
         if any(one.code == BASE_WRONG for one in decision.held):
-            again = _again(gpu, [one.case.key for one in undecided], places)
-            why = ", which the head may cause where they share a process: look there, or repair the base first; "
-            return (NOW, f" {headline.base_is(spoilt)}{why}", *again, " measures it again.")
-        repair = f" {headline.base_is(spoilt)}, your change is not: if it is the repair, merge it, and the next change "
+            shared = f" {base}, which the head may cause where they share a process: look there, or repair the base; "
+            return (NOW, shared, *_again(gpu, [one.case.key for one in undecided], places), " measures it again.")
+        repair = (
+            f" {base}, your change is not: if it is the repair, merge it, and the next change is compared with it. "
+        )
         right = Code(whole_again(gpu.run, base=("--base", "COMMIT")), most=correctness.MAX_COMMAND)
-        return (NOW, repair, "is compared with it. ", right, " compares it with a commit that is right.")
+        return (NOW, repair, right, " compares it with a commit that is right.")
     if undecided:
         again = _again(gpu, [one.case.key for one in undecided], places)
         if any(one.status is Status.LIKELY_SLOWER for one in undecided):

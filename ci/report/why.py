@@ -67,11 +67,11 @@ def _kernel(one: Profile, record: RunRecord) -> ProfiledKernel:
 
 
 def why(record: RunRecord, verdict: RecordVerdict, cases: Sequence[JudgedCase], label: str = "") -> tuple[Line, ...]:
-    """Why the case of the headline changed, and what to try; of another, which is said, where that has no profile.
-    Where none has one and a gate is passed, why it was not profiled. `label`: of the GPU, of several."""
+    """Why the first case that was profiled changed, and what to try. Where none was and a gate is passed, why not.
+    `label`: of the GPU, of several."""
     profiles = {one.key: one for one in both_sides(record)}
     news = sorted((one for one in cases if one.status.is_news), key=lambda one: not one.status.is_slower)
-    past = any(status in PAST for status in (*(one.status for one in news), *(mean.status for mean in verdict.means)))
+    past = any(one.status in PAST for one in (*news, *verdict.means))
     alike = [one for one in cases if past and news and _moved_alike(one, news[0])]
     profiled = [one for one in (*news, *alike) if one.case.key in profiles]
     case = next((one for one in profiled if profiles[one.case.key].base is not None), None)
@@ -79,11 +79,10 @@ def why(record: RunRecord, verdict: RecordVerdict, cases: Sequence[JudgedCase], 
         return ((Strong("Why"), *_on(label), *_not_profiled(record, news, bool(profiled))),) if past else ()
     found = profiles[case.case.key]
     split = budget_of(record, found, case)
-    # Whose profile it is, always by name: a headline may be of another case.
     change = case.case.change_pct or 0.0
-    moved = f"{'' if case.status.is_news else 'likely '}{formatting.moved(change)}"
-    other = f", which is {moved}; the table's first case was not profiled: "
-    where: Line = (", by the profile of ", case.name, *_on(label), ": " if case is news[0] else other)
+    likely = "" if case.status.is_news else f", likely {formatting.moved(change)}"
+    # Whose profile it is, always by name: a headline may be of another case.
+    where: Line = (", by the profile of ", case.name, *_on(label), f"{likely}: ")
     # Whether another kernel does the work: its figures are set beside those of the one before.
     kernels = {
         one.side: plain_name(str(one.metrics.get("kernel") or "")) for one in record.profile if one.key == found.key

@@ -36,7 +36,6 @@ ALIKE = output(BASE, BASE)
 NEAR = output(BASE, side(0.25, 0.5))
 SAME = output(BASE, BASE, identical=8)
 LESS = output(BASE, WORSE)
-MORE = output(WORSE, BASE)
 UNCLEAR = output(BASE, side([0.2, 0.9] * 4, 0.5))
 
 
@@ -45,12 +44,11 @@ UNCLEAR = output(BASE, side([0.2, 0.9] * 4, 0.5))
     [
         (LESS, LESS, "⚠ less accurate in M=0 fp16: mean error 0.27 → 0.51 ulp (1.9×), certain in 2 of 2 cases, "
          "within the tolerance"),
-        (MORE, ALIKE, "✅ more accurate in M=0 fp16: mean error 0.51 → 0.27 ulp (1.9×), certain in 1 of 2 cases"),
         (UNCLEAR, ALIKE, "➖ accuracy: no certain change, and none within 20% shown in 1 of 2 comparisons"),
         (ALIKE, NEAR, "✅ accuracy: as before (mean error 0.27 → 0.25 ulp, where it changed most)"),
         (SAME, SAME, "✅ accuracy: every output is bit-identical to the base's"),
     ],
-    ids=["less", "more", "unclear", "alike", "same bits"],
+    ids=["less", "unclear", "alike", "same bits"],
 )  # fmt: skip
 def test_one_line_says_what_came_of_it(first: OutputAccuracy, second: OutputAccuracy, says: str) -> None:
     found = outputs(("m0", "normal", first), ("m1", "normal", second))
@@ -100,12 +98,8 @@ def test_what_is_less_accurate_blocks_only_where_the_policy_says_so(
     assert not decided(rules, made, cards=(Card(name="norm", source="head"),)).blocks
 
 
-@pytest.mark.parametrize(
-    ("checks", "said"),
-    [((), ""), ((check(card="norm", reason="it crashed"),), ": it crashed")],
-    ids=["absent", "skipped"],
-)
-def test_accuracy_that_is_not_known_keeps_open_only_what_it_could_block(checks: tuple[Check, ...], said: str) -> None:
-    (line,) = decided(FAIL, *checks).open
-    assert plain_line(line) == f"the accuracy of norm was not measured{said}"
-    assert decided(WARN, *checks).open == ()
+def test_accuracy_that_is_not_known_keeps_open_only_what_it_could_block() -> None:
+    skipped = check(card="norm", reason="it crashed")
+    (line,) = decided(FAIL, skipped).open
+    assert plain_line(line) == "the accuracy of norm was not measured: it crashed"
+    assert decided(WARN, skipped).open == ()

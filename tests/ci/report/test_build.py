@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -127,26 +126,10 @@ def test_any_mix_has_its_headline_and_each_case_in_one_table_once(kinds: list[st
     assert kind == "undecided" or (f"{counts['undecided']} unknown" in first) == bool(counts["undecided"])
 
 
-def test_a_slower_case_that_blocks_nothing_does_not_look_as_if_it_did() -> None:
-    """It was judged by the card that the pull request itself brought."""
-    made = CARD_EXAMPLES["card_changed"]()
-    cards = tuple(card.model_copy(update={"source": "head"}) for card in made.record.cards)
-    said = report(made.record.model_copy(update={"cards": cards}), made.verdict)
-    assert [plain(cell) for cell in said.cases.rows[0]][:2] == ["⚠️", "+5.0%"]
-    assert "Blocks above" not in plain(said.under)
-    assert "❌" not in comment(said)
-
-
-def fuzzing(**facts: Any) -> Check:
-    return Check(kind="fuzz", **facts)
-
-
-def failed(*results: FuzzResult) -> str:
-    return comment(report(record((), checks=(fuzzing(status="failed", results=results),)), judge(Outcome.INCONCLUSIVE)))
-
-
 def test_the_command_is_that_of_the_smallest_case_that_fails() -> None:
-    text = failed(FuzzResult(id="edge_s65", seed=7, passed=False, message="Error 0.4.", smallest="s37_way-plain"))
+    wrong = FuzzResult(id="edge_s65", seed=7, passed=False, message="Error 0.4.", smallest="s37_way-plain")
+    checks = (Check(kind="fuzz", status="failed", results=(wrong,)),)
+    text = comment(report(record((), checks=checks), judge(Outcome.INCONCLUSIVE)))
     assert "kernelgate fuzz --seed 7 --case s37_way-plain" in text
     assert "--case edge_s65" not in text
 
@@ -160,10 +143,8 @@ def test_a_record_without_a_base_is_judged_against_the_baseline() -> None:
     said = reported(
         even.model_copy(update={"processes": run_record(heads).processes}), Policy(), "run.json", ("l4.json", even)
     ).report
-    assert "of the baseline" in plain(said.headline) or "Cannot tell" in plain(said.headline)
     assert "vs the baseline l4.json" in plain(said.summary)
     assert "block" not in plain(said.headline), "a comparison with a baseline is not about merging"
-    assert len(said.checks) == 1
 
 
 def together(*parts: GpuReport) -> str:
@@ -189,11 +170,9 @@ def test_the_first_screen_explains_the_gpu_of_the_first_line_and_the_others_come
 def test_a_gpu_that_measured_nothing_or_wrongly_hides_no_other() -> None:
     text = together(on("l4", "equivalent"), lost("h100"))
     assert text.startswith("### 🛠️ Held: no change: all 9 cases within ±1% on `l4`; `h100` missing\n")
-    assert "<details><summary>9 cases unchanged wherever measured</summary>" in text
     text = together(on("l4", "equivalent"), on("h100", "wrong_result"))
     assert text.startswith("### 🛑 Blocks: wrong result in 3 of 38 fuzz cases on `h100`\n")
-    assert "**Now:** repeat it with `kernelgate fuzz --seed 1271" in text
-    assert "9 cases unchanged wherever measured" in text
+    assert "<details><summary>9 cases unchanged wherever measured</summary>" in text
     assert "➖ `l4`: 38 of 38 fuzz cases passed" in text, "beside a wrong result nothing is called correct"
 
 

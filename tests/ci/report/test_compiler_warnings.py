@@ -51,7 +51,7 @@ def test_only_what_the_base_has_not_is_news(head: Warnings, base: Warnings, new:
     assert [one.line for one in remarks.compiler_warnings([measured(head, base)])] == new
 
 
-@pytest.mark.parametrize("bases", [(), (None,), ([at(n) for n in range(1, MAX_WARNINGS + 1)],)])
+@pytest.mark.parametrize("bases", [(None,), ([at(n) for n in range(1, MAX_WARNINGS + 1)],)])
 def test_what_is_not_known_of_the_base_is_not_called_new(bases: tuple[Warnings | None, ...]) -> None:
     gpu = measured([UNUSED], *bases)
     (section,) = remarks.compiler_warning_sections([gpu])

@@ -49,11 +49,6 @@ def with_profiles(head: str, base: str | None = "attention_before") -> RunRecord
     return with_kernels(made, built(242, 0, 49152, 12.5), built(242, 0, 147456, 6.25))
 
 
-def why(head: str, change_pct: float = 22.9) -> list[str]:
-    found = with_profiles(head)
-    return words(found, judged(found, judge(Outcome.REGRESSED, slower(TIMED, change_pct))))
-
-
 def words(found: RunRecord, cases: tuple[JudgedCase, ...]) -> list[str]:
     return [
         "".join(getattr(piece, "text", piece) for piece in line)
@@ -62,16 +57,6 @@ def words(found: RunRecord, cases: tuple[JudgedCase, ...]) -> list[str]:
 
 
 PROFILE = "Why, by the profile of S=512 B=32 H=8 fp16: "
-
-
-def test_spills_come_before_what_they_cause() -> None:
-    reason, action = why("attention_spills", 124.6)
-    assert reason.startswith(
-        f"{PROFILE}more spills, 0 → 6.72 M instructions that load or store local memory, "
-        "as registers a thread fell 242 → 128: "
-    )
-    assert "occupancy" not in reason  # it rose, which explains no loss
-    assert action.startswith("Try: give the kernel more registers")
 
 
 def test_a_slower_clock_explains_what_the_profiles_do_not() -> None:
