@@ -218,44 +218,28 @@ def terminal(report: Report, details: bool = True, width: int = WIDTH) -> str:
 
 
 def in_columns(table: Table, width: int = WIDTH) -> str:
-    """In columns, the last one wrapped; where that leaves it no room, each row below the other."""
+    """In columns, the last one wrapped."""
     titles = [escape.visible(column.title) if column.title else "" for column in table.columns]
     rows = [
         ["".join(piece.glyph if isinstance(piece, Mark) else _shown(piece) for piece in line).strip() for line in row]
         for row in table.rows
     ]
     widths = [max(len(row[at]) for row in (titles, *rows)) for at in range(len(titles))]
-    left = width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
-    if left < min(MIN_WORDS, widths[-1]):
-        return "\n".join(_record(titles, row, width) for row in rows)
     fit = [(column.numeric, w) for column, w in zip(table.columns, widths, strict=True)]
-    lines = []
+    lines, indent = [], " " * (sum(widths[:-1]) + len(GAP) * (len(widths) - 1))
     for row in (titles, *rows):
         cells = [cell.rjust(w) if numeric else cell.ljust(w) for cell, (numeric, w) in zip(row, fit, strict=True)]
-        first, *more = _lines(row[-1], left) or [""]
+        first, *more = _lines(row[-1], max(width - len(indent), min(MIN_WORDS, widths[-1]))) or [""]
         last = first.rjust(widths[-1]) if fit[-1][0] and not more else first
-        lines += [GAP.join([*cells[:-1], last]).rstrip(), *(" " * (width - left) + line for line in more)]
+        lines += [GAP.join([*cells[:-1], last]).rstrip(), *(indent + line for line in more)]
     return "\n".join(lines)
-
-
-def _record(titles: list[str], row: list[str], width: int) -> str:
-    """One row as a sentence: its first cell, then every other with its title."""
-    named = "; ".join(f"{title} {cell}" if title else cell for title, cell in zip(titles[1:], row[1:], strict=True))
-    return "\n".join([*_lines(row[0], width), *_lines(named, width, GAP)])
 
 
 def _fill(line: Line, width: int, addresses: bool = False) -> str:
     return "\n".join(_lines(plain_line(line, addresses), width))
 
 
-def _lines(words: str, width: int, indent: str = "") -> list[str]:
+def _lines(words: str, width: int) -> list[str]:
     """A picture beside a word takes two columns, so that such a line may hold one character less."""
     wide = any(mark.emoji.removesuffix("\ufe0f") in words for mark in Mark)
-    return textwrap.wrap(
-        words,
-        width - wide,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return textwrap.wrap(words, width - wide, break_long_words=False, break_on_hyphens=False)

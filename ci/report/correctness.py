@@ -180,21 +180,10 @@ def line(record: RunRecord, fuzz: Check | None, beside_wrong: bool = False) -> L
 
 
 def beside_wrong(record: RunRecord) -> tuple[Line, ...]:
-    """What stands under a wrong result: which cards passed, or that only timed calls are wrong."""
-    if record.fuzz is not None and record.fuzz.status == "passed":
-        results = record.fuzz.results
-        passed = counted(len(results), "fuzz case")
-        if alike := sum(not one.passed for one in results):
-            return ((Mark.SLIGHT, f" {len(results) - alike} of {passed} passed; the base fails {alike} alike"),)
-        return ((Mark.SLIGHT, f" only timed calls are wrong: {passed} passed"),)
-    failed = {card for card, _ in fuzz_failures(record)}
-    if not failed:
-        return ()
-    return tuple(
-        of_card(titles(record).get(check.card, ""), line(record, check, beside_wrong=True))
-        for check in correctness.checks(record, "fuzz")
-        if check.card not in failed
-    )
+    """What stands under a wrong result: how the cards without one did, of which nothing is called correct."""
+    failed, named = {card for card, _ in fuzz_failures(record)}, titles(record)
+    others = (check for check in correctness.checks(record, "fuzz") if check.card not in failed)
+    return tuple(of_card(named.get(one.card, ""), line(record, one, beside_wrong=True)) for one in others)
 
 
 def failures(record: RunRecord) -> Iterator[Section]:
@@ -244,13 +233,9 @@ def _fault(result: FuzzResult) -> str:
 
 def _nearest(record: RunRecord, fuzz: Check) -> Line:
     """ "; nearest to its limit: S=513 bf16 at 35% of it": the result nearest to what its dtype allows."""
-    measured = [result for result in fuzz.results if result.max_abs_error is not None]
-    if not measured:
-        return (", errors not measured",)
-    worst = max(measured, key=lambda result: result.error_ratio or 0.0)
+    worst = max(fuzz.results, key=lambda result: result.error_ratio or 0.0)
     if worst.error_ratio is None:
-        largest = max(result.max_abs_error or 0.0 for result in measured)
-        return (f", no error above {formatting.significant(largest, 2)}",)
+        return (", errors not measured",)
     if worst.error_ratio == 0:
         return (", without any error",)
     again = _repeat(record, fuzz.card, worst)

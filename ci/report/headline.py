@@ -221,21 +221,22 @@ def of_gpu(gpu: GpuReport, gates: Gates, several: bool = False) -> Words:
     return of_verdict(gpu.verdict, gpu.cases, where if several or gpu.cases else (), gates)
 
 
+_FAILED = {
+    Fault.BUILD: (Mark.BUILD, "Does not compile"),
+    Fault.OUTPUT: (Mark.WRONG, "Wrong result"),
+    Fault.DISPUTED: (Mark.UNKNOWN, "Not verified"),
+    Fault.RUNNER: (Mark.RUNNER, "Not judged, not your fault"),
+    Fault.OURS: (Mark.RUNNER, "Not judged, not your fault"),
+}
+
+
 def _failed(failure: Failure, where: Line) -> Words:
-    message = formatting.sentence(failure.message)
-    match failure.fault:
-        case Fault.BUILD if failure.of_card:
-            return Words(Mark.BUILD, ("Unusable card", *where))
-        case Fault.BUILD:
-            target: Line = (" for ", Code(failure.target)) if failure.target else ()
-            return Words(Mark.BUILD, ("Does not compile", *target, *where))
-        case Fault.OUTPUT:
-            return Words(Mark.WRONG, ("Wrong result", *where))
-        case Fault.DISPUTED:
-            return Words(Mark.UNKNOWN, ("Not verified", *where, ": ", message))
-        case Fault.RUNNER:
-            return Words(Mark.RUNNER, ("Not judged, not your fault", *where, ": ", message))
-    return Words(Mark.RUNNER, ("Not judged, not your fault", *where, ": kernelgate itself failed"))
+    mark, words = _FAILED[failure.fault]
+    if failure.fault is Fault.BUILD:
+        target: Line = (" for ", Code(failure.target)) if failure.target else ()
+        return Words(mark, ("Unusable card", *where) if failure.of_card else (words, *target, *where))
+    why = "kernelgate itself failed" if failure.fault is Fault.OURS else formatting.sentence(failure.message)
+    return Words(mark, (words, *where, *(() if failure.fault is Fault.OUTPUT else (f": {why}",))))
 
 
 # A judged record's verdict --------------------------------------------------------------------------------------------

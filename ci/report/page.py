@@ -6,7 +6,6 @@ import json
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
@@ -18,7 +17,7 @@ from kernelgate.ci.document.model import Code, Line, Link, Piece, Strong
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import CaseVerdict, Status, severity
 from kernelgate.ci.policy.policy import Gates
-from kernelgate.ci.report import machine, page_figures, page_profile
+from kernelgate.ci.report import machine, page_figures
 from kernelgate.ci.report.build import BuiltReport
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from kernelgate.ci.report.links import NO_LINKS, Links
@@ -84,20 +83,20 @@ def _cases(gpu: GpuReport, label: str, gates: Gates) -> Iterator[PageCase]:
     profiles = {both.key: both for both in both_sides(record)}
     spots = {key: {one.side: one.hot_spots for one in record.profile if one.key == key} for key in profiles}
     samples = {
-        key: page_profile.samples(spots[key], machine.profile_command(record, key, "--set", "full")) for key in profiles
+        key: page_figures.samples(spots[key], machine.profile_command(record, key, "--set", "full")) for key in profiles
     }
     for one in gpu.cases:
         key, drawn = one.case.key, [page_figures.processes(one.case, gates)]
         if key in timed:
             drawn += [page_figures.distribution(timed[key]), page_figures.in_order(timed[key])]
         if (both := profiles.get(key)) is not None:
-            drawn.append(page_profile.roofline(both))
+            drawn.append(page_figures.roofline(both))
         yield PageCase(label, one.name, one, tuple(filter(None, drawn)), samples.get(key))
     ids = formatting.ids((one.key for one in record.profile), record.cards)
     judged = {one.case.key for one in gpu.cases}
     for key, both in profiles.items():
         if key not in judged:
-            roof = page_profile.roofline(both)
+            roof = page_figures.roofline(both)
             yield PageCase(label, ids[key], None, (roof,) if roof else (), samples[key])
 
 
@@ -116,15 +115,14 @@ def _times(one: JudgedCase) -> str:
 
 
 def _embedded(rows: Sequence[tuple[PageCase, JudgedCase]]) -> Markup:
-    held = ("change_pct", "interval_pct", "base_us", "head_us", "processes", "rounds")
-    cases: list[dict[str, Any]] = [
+    cases = [
         {
             "gpu": row.gpu,
             "card": one.case.card,
             "id": one.case.id,
             "name": render.plain_line(row.title),
-            "status": one.status.name.lower(),
-            **{name: getattr(one.case, name) for name in held},
+            "base_us": one.case.base_us,
+            "head_us": one.case.head_us,
         }
         for row, one in rows
     ]

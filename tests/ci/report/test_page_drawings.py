@@ -10,7 +10,7 @@ from kernelgate.bench.record import MAX_HOT_LINES, HotLine, HotSpots, Profile, T
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import of_verdict, reported
 from kernelgate.ci.report.page import write
-from kernelgate.ci.report.page_profile import MovedLine, moved_lines
+from kernelgate.ci.report.page_figures import MovedLine, moved_lines
 from tests import runs
 from tests.ci.report.situations import TARGET, situation
 from tests.ci.report_examples import EXAMPLES
