@@ -60,37 +60,23 @@ def _age_and_machine(record: RunRecord, stored: Baseline) -> str:
     return ", of another ".join(filter(None, [age_of(record.run, stored.run), " and ".join(changed)]))
 
 
-def stale(record: RunRecord, stored: Baseline) -> tuple[str, ...]:
-    if stored.verdict.refused is not None:
-        return ()
-    other = " and ".join(one.name for one in baseline_age.changed(record.environment, stored.environment))
-    limit, days = baseline_age.STALE_DAYS, stored.age_days
-    old = f"{days} days old, more than {limit}" if days is not None and days > limit else ""
-    return tuple(filter(None, (other and f"of another {other}", old)))
-
-
 def section(record: RunRecord, stored: Baseline, beside: Sequence[Baseline] = ()) -> Section:
     """Everything about it, folded; its title says whether it is worth opening."""
-    differs = baseline_age.changed(record.environment, stored.environment)
+    verdict, differs = stored.verdict, baseline_age.changed(record.environment, stored.environment)
+    stale = bool(differs) or (stored.age_days or 0) > baseline_age.STALE_DAYS
     facts: list[Line] = [
-        (Code(stored.verdict.against), ", ", age_of(record.run, stored.run), ", of ", _commit(stored)),
+        (Code(verdict.against), ", ", age_of(record.run, stored.run), ", of ", _commit(stored)),
         *((f"{one.name}: ", Code(one.was), " then, ", Code(one.now), " now") for one in differs),
     ]
-    old = stale(record, stored)
-    if stored.verdict.refused is not None:
-        facts.append((stored.verdict.refused,))
-        if any(one.name == "GPU" for one in differs):
-            facts.append(("where the runner has another GPU for good, ", Code(RENEW), " offers a new one"))
-    else:
-        said = (one for one in judged(record, stored.verdict) if one.case.sentence)
-        facts += [(one.name, ": ", formatting.sentence(one.case.sentence)) for one in said]
-    if old:
-        why = f"stale, since it is {' and '.join(old)}: "
-        facts.insert(0, (why, Code(RENEW), " offers a new one, with its evidence"))
+    if stale:
+        facts.append(("it is stale: ", Code(RENEW), " offers a new one, with its evidence"))
+    if verdict.refused is not None:
+        facts.append((verdict.refused,))
+    said = (one for one in judged(record, verdict) if one.case.sentence)
+    facts += [(one.name, ": ", formatting.sentence(one.case.sentence)) for one in said]
     facts += [(one.since, ": ", _commit(one), ", ", one.verdict.reason) for one in beside]
-    gist = "what it shows" if shows(stored) else "shows nothing"
-    gist = "not comparable" if stored.verdict.refused is not None else gist
-    return Section(f"Stored baseline{' (stale)' if old else ''}: {gist}", (Bullets(tuple(facts)),), worth=35)
+    gist = "not comparable" if verdict.refused is not None else "what it shows" if shows(stored) else "shows nothing"
+    return Section(f"Stored baseline{' (stale)' if stale else ''}: {gist}", (Bullets(tuple(facts)),), worth=35)
 
 
 def _commit(stored: Baseline) -> Piece:
