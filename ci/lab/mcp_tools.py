@@ -134,14 +134,6 @@ def input_schema(tool: AgentTool) -> dict[str, Any]:
     return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
 
-class _InvalidError(Exception):
-    """What an argument is not, and with which code that is refused."""
-
-    def __init__(self, said: str, code: Code = "invalid_argument") -> None:
-        super().__init__(said)
-        self.code = code
-
-
 def command_line(tool: AgentTool, given: Mapping[str, Any], checkout: Path) -> list[str]:
     """The verb's words, without the program. Raises ToolRefusedError for anything that may not be asked for."""
     known = tool.parameters
@@ -157,10 +149,11 @@ def command_line(tool: AgentTool, given: Mapping[str, Any], checkout: Path) -> l
     for name, one in known.items():
         try:
             words = _words(name, one, given[name], checkout) if name in given else []
-            if one.required and not words:
-                raise _InvalidError(f"{tool.name} needs {name}", "missing_argument")
-        except _InvalidError as error:
-            raise ToolRefusedError(error.code, str(error), without(tool, given, name)) from None
+        except (ValueError, PermissionError) as error:
+            code: Code = "not_allowed" if isinstance(error, PermissionError) else "invalid_argument"
+            raise ToolRefusedError(code, str(error), without(tool, given, name)) from None
+        if one.required and not words:
+            raise ToolRefusedError("missing_argument", f"{tool.name} needs {name}", without(tool, given, name))
         (options if isinstance(one, click.Option) else places).extend(words)
     if any(one.name == "as_json" for one in tool.command.params):
         options.append("--json")
@@ -175,14 +168,14 @@ def without(tool: AgentTool, given: Mapping[str, Any], name: str) -> ToolCall:
 
 
 def _words(name: str, one: click.Parameter, given: object, checkout: Path) -> list[str]:
-    """Raises _InvalidError."""
+    """Raises ValueError, and PermissionError for a path that leads elsewhere."""
     if isinstance(one, click.Option) and one.is_flag:
         if not isinstance(given, bool):
-            raise _InvalidError(f"{name} is true or false")
+            raise ValueError(f"{name} is true or false")
         return [_long(one)] if given else []
     several: Any = given if _is_several(one) else [given]
     if not isinstance(several, list):
-        raise _InvalidError(f"{name} takes a list")
+        raise ValueError(f"{name} takes a list")
     texts = [_text(name, one, value, checkout) for value in several]
     return [f"{_long(one)}={text}" for text in texts] if isinstance(one, click.Option) else texts
 
@@ -190,17 +183,17 @@ def _words(name: str, one: click.Parameter, given: object, checkout: Path) -> li
 def _text(name: str, one: click.Parameter, value: object, checkout: Path) -> str:
     kind, text = _type(one)["type"], str(value)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise _InvalidError(f"{name} takes {kind}s, not {type(value).__name__}")
+        raise ValueError(f"{name} takes {kind}s, not {type(value).__name__}")
     if len(text) > MAX_TEXT or not all(c.isprintable() or c == "\n" for c in text):
-        raise _InvalidError(f"{name} takes text of at most {MAX_TEXT} characters, all of them printable")
+        raise ValueError(f"{name} takes text of at most {MAX_TEXT} characters, all of them printable")
     if isinstance(one.type, click.Path):
         below = OUT if _is_left(one) else ""
         if (path := inside(checkout, text, below)) is None:
             where = f"{below}/ of the checkout" if below else "the checkout"
-            raise _InvalidError(f"{text[:200]!r} does not lie in {where}", "not_allowed")
+            raise PermissionError(f"{text[:200]!r} does not lie in {where}")
         return str(path)
     if text.startswith("-") and kind == "string":
-        raise _InvalidError(f"{name} is {text[:60]!r}: a value does not begin with -, as an option does")
+        raise ValueError(f"{name} is {text[:60]!r}: a value does not begin with -, as an option does")
     return text
 
 

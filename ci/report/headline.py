@@ -42,7 +42,9 @@ def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge:
     worst = deciding_gpu(gpus, decision)
     words = of_gpu(worst, gates, len(gpus) > 1)
     if not merge:
-        return (words.mark, " ", *words.text)
+        other = ", ".join(one.name for one in worst.verdict.apart) if worst.verdict else ""
+        than: Line = (f" Other {other} than the baseline's: ", *uncapped(words.text))
+        return (words.mark, *(than if other else (" ", *words.text)))
     mark, said = _agreeing(words, decision)
     # Of which nothing is known, and for which the change is not to blame.
     lost = [one for one in gpus if one is not worst and one.failure and one.failure.fault in (Fault.RUNNER, Fault.OURS)]
