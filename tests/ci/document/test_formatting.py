@@ -33,7 +33,6 @@ def test_a_change_never_stands_without_its_interval(
         ({"S": 4096.0, "causal": True, "bias": False, "dtype": "torch.bfloat16"}, "S=4096 causal bf16"),
         ({"S": "512 @you", "dtype": "fp16"}, None),
         ({"@you": 512}, None),
-        ({}, None),
     ],
 )
 def test_a_label_is_made_of_axes_that_are_plainly_words_and_numbers(axes: Axes, label: str | None) -> None:

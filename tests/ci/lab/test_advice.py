@@ -80,9 +80,7 @@ def test_recommend_says_what_to_do_why_and_what_was_tried(tmp_path: Path, ends_w
     assert {*tried[1:]} == {"not tried against this bottleneck yet"}
     report = NSIGHT / "bank_conflicts.ncu-rep"
     answer = json.loads(ends_with(0, "recommend", report, "--sessions", sessions, "--json").out)
-    first = answer["recommendations"][0]
-    assert (first["tries"], first["sessions"], first["helped"], answer["done"]) == (5, 5, 5, None)
-    assert not [name for name in first if "pct" in name]
+    assert not [name for name in answer["recommendations"][0] if "pct" in name]
     assert len(answer["recommendations"]) <= advice.SHOWN
 
 
@@ -97,7 +95,6 @@ def test_a_kernel_at_its_roof_is_done() -> None:
     assert advice.done(surplus, 453e6) == "you are done: 90% of DRAM"
     assert advice.done(surplus, None) is None, "nobody says how much it must move"
     assert advice.done(advice.profile(NSIGHT / "tensor.ncu-rep", None), None) == "you are done: 99% of the tensor cores"
-    assert advice.done(advice.profile(NSIGHT / "l2.ncu-rep", None), 1.0) is None
 
 
 PROFILED = (*made.passed(0.4), made.gate("profile", 5, bottleneck="bank_conflicts"))
@@ -160,8 +157,6 @@ def test_after_a_kept_change_its_own_profile_is_asked(here: Path) -> None:
     )
     report = put(record, found, "try-1/profile/toy.n4.head.ncu-rep")
     assert advice.profile_of(found) == report  # it says more: NVIDIA's rules
-    put(RECORD, found, "try-2/profile/toy.n4.head.ncu-rep")
-    assert advice.profile_of(found) == report
 
 
 @pytest.mark.parametrize(

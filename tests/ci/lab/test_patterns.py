@@ -11,7 +11,6 @@ import click
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import Build, Check, FuzzResult, KernelFacts, Timing
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder, log, patterns
@@ -45,7 +44,6 @@ WHOLE = "## mine\n\n- When: now\n- Do: look\n- Run: `kernelgate doctor`\n- Check
     [
         (WHOLE.replace("- Run: `kernelgate doctor`\n", ""), r"patterns\.md: pattern mine has no line `- Run: …`"),
         (WHOLE.replace("blind_tries", "telepathy"), "no signal is called 'telepathy'; there are"),
-        (f"{WHOLE}- Saved: 1 h\n", r"pattern mine has a line `- Saved: …`; known are When, Do"),
     ],
 )
 def test_a_section_that_lacks_something_is_named_and_left_out(
@@ -55,9 +53,6 @@ def test_a_section_that_lacks_something_is_named_and_left_out(
     file.write_text(f"{text}\n{WHOLE.replace('mine', 'other')}", encoding="utf-8")
     assert [one.name for one in patterns.read_all(file)] == ["other"]
     assert re.search(said, capsys.readouterr().err.replace("\n", " "))
-    file.write_text("# none\n", encoding="utf-8")
-    with pytest.raises(KernelgateError, match=r"patterns\.md has no pattern: each is a section"):
-        patterns.read_all(file)
 
 
 def test_a_checkouts_own_patterns_take_the_place_of_ours(
@@ -161,8 +156,9 @@ def failing(said: str = "", **fields: object) -> GateAttempt:
     return but(gate("build", False, said), **fields)
 
 
-def fitting(share: float, gpu: str = "H100 and H200") -> Seen:
+def fitting(share: float) -> Seen:
     """A head whose kernel has this occupancy."""
+    gpu = "H100 and H200"
     limits = {gpu: "shared memory"}
     facts = KernelFacts(target="sm_90a", name="kernel", occupancy_pct={gpu: share}, occupancy_limits=limits)
     return of_record(builds=(Build(card="swiglu", side="head", targets=("sm_90a",), kernels=(facts,)),))
@@ -192,14 +188,11 @@ CASES: dict[str, list[tuple[Seen, Seen, str]]] = {
             proven(Seen(record=RECORD), speedups={"swiglu/c": 0.4}),
             "swiglu/c runs at 0.4×",
         ),
-        (session(SLOW, UNPROFILED), session(ON_CPU, SLOW, UNPROFILED), "no profile since"),
-        (session(NEAR, BLIND), session(NEAR, tried(interval=MUCH, bottleneck=None), KEEP), "0.9×"),
         (session(NEAR, BLIND), session(NEAR, tried()), "0.9×"),
     ],
     "blind_tries": [
         (session(BLIND), session(tried()), "try 1 without"),
         (session(BLIND), session(UNPROFILED, BLIND), "try 1 without"),
-        (session(BLIND), session(ON_CPU, BLIND), "try 1 without"),
     ],
     "below_reference": [
         (session(NEAR), session(SLOW), "0.9×"),
@@ -209,7 +202,6 @@ CASES: dict[str, list[tuple[Seen, Seen, str]]] = {
     "wrong_results": [
         (of_record(checks=(FUZZ_FAILED,)), Seen(record=RECORD), "1 of 2 fuzz cases failed; .* S=65"),
         (session(gate("correctness", False, "4.72 off")), session(RIGHT), "4.72 off"),
-        (session(WRONG_TRY), session(tried(failed="build")), "try 1"),
         (session(WRONG_TRY), session(WRONG_TRY, REVERT), "try 1"),
     ],
     "timed_unchecked": [(timed(lambda _: {"errors": {}}, checks=()), of_record(checks=()), "neither fuzz")],
@@ -224,7 +216,6 @@ CASES: dict[str, list[tuple[Seen, Seen, str]]] = {
     ],
     "environment_skipped": [
         (session(BUILT, VALID), session(VALID, BUILT), "work began before"),
-        (session(over("environment", "as before"), BUILT), session(VALID, BUILT), "work began"),
         (session(ON_A, tried(machine="b")), session(ON_A, ON_B, tried(machine="b")), "try 1 was on another machine"),
     ],
     "cold_starts": [
@@ -235,11 +226,6 @@ CASES: dict[str, list[tuple[Seen, Seen, str]]] = {
         )
     ],
     "build_keeps_failing": [
-        (
-            session(failing(seconds=1200.0), failing(seconds=900.0)),
-            session(failing(seconds=1200.0), failing(seconds=900.0), BUILT),
-            "failed for 35 min, in 2 attempts",
-        ),
         (session(EARLY, LATE), session(EARLY, BUILT, LATE), "failed for 32 min"),  # each attempt takes a minute
     ],
     "symbol_undefined": [
@@ -255,19 +241,13 @@ CASES: dict[str, list[tuple[Seen, Seen, str]]] = {
     "resources_exceeded": [
         (session(TOO_LARGE), session(TOO_LARGE, tried(number=2)), "too much shared data"),
         (fitting(0.0), fitting(50.0), "no block of kernel fits .* H100 and H200, by shared memory"),
-        (fitting(0.0), fitting(0.0, "L4"), "no block of kernel"),
     ],
     "machine_lost": [
-        (
-            session(Closed(why="machine", said="preempted")),
-            session(Closed(why="done", said="preempted work of others is over")),
-            "preempted",
-        ),
+        (session(Closed(why="machine", said="preempted")), session(Closed(why="done", said="preempted")), "preempted"),
         (ended("preempted"), ended("failed"), "preempted"),
     ],
     "silent_work": [
         (session(tried(silent_s=120.0)), session(tried(silent_s=119.0)), "try 1 printed nothing"),
-        (session(but(BUILT, silent_s=150.0)), session(failing("silent", silent_s=90.0)), "printed nothing for 150 s"),
     ],
     "foreign_target": [(built_for("sm_89"), built_for("sm_89", "sm_90a"), "compiled for sm_89, measured on sm_90")],
 }

@@ -42,8 +42,7 @@ def test_the_tools_are_what_a_person_can_do_and_no_step_of_a_workflow() -> None:
     assert {*wanted.split(), "session_try", "session_gate"} <= TOOLS.keys()
     workflows = {"report", "pr", "step", "template", "mcp", "schema", "cache"}
     assert not workflows & {tool.words[0] for tool in TOOLS.values()}
-    assert not {"history_next", "history_decide", "session_page", "session_review"} & TOOLS.keys()
-    assert {name for name, tool in TOOLS.items() if tool.measures} >= {"bench", "session_try", "session_gate"}
+    assert not {"history_next", "history_decide", "session_review"} & TOOLS.keys()
     offered = {str(one.name) for tool in TOOLS.values() for one in tool.parameters.values()}
     assert not offered & {"policy_file", "preset", "token", "post", "library", "base_library", "head_library", "hours"}
 
@@ -54,20 +53,11 @@ def test_the_list_of_tools_is_short() -> None:
     assert len(text) / 4.2 <= 5000
 
 
-def test_what_only_reads_says_so_and_what_takes_back_warns() -> None:
-    hints = {one["name"]: one["annotations"] for one in listed()}
-    assert all(one["openWorldHint"] is False for one in hints.values())
-    assert {"compare", "session_status", "session_next", "more"} <= {
-        n for n, one in hints.items() if one["readOnlyHint"]
-    }
-    assert not any(hints[name]["readOnlyHint"] for name in ("session_keep", "bench", "build", "session_gate", "try"))
-    assert [name for name, one in hints.items() if one.get("destructiveHint")] == ["session_revert"]
-
-
 def test_the_cookbook_lists_every_tool_by_what_it_may_do() -> None:
     agents = (ROOT / "docs/CUDA_COOKBOOK.md").read_text("utf-8").split("\n### Agents\n")[1].split("\n### ")[0]
     told = [frozenset(re.findall(r"`(\w+)`", one)) for one in re.findall(r"^- (.+(?:\n  .+)*)", agents, re.MULTILINE)]
     hints = {one["name"]: one["annotations"] for one in listed()}
+    assert all(one["openWorldHint"] is False for one in hints.values())
     read = frozenset(name for name, one in hints.items() if one["readOnlyHint"])
     measure = frozenset(name for name, tool in TOOLS.items() if tool.measures)
     change = frozenset(name for name, one in hints.items() if one.get("destructiveHint"))
@@ -89,7 +79,6 @@ def test_words_become_options_and_places(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "given", "code", "said", "next_"),
     [
-        ("compare", {"records": ["/etc/passwd"]}, "not_allowed", "does not lie in the checkout", ["<records>"]),
         ("compare", {"records": ["link/run.json"]}, "not_allowed", "does not lie in the checkout", ["<records>"]),
         ("bench", {"policy": "x", "seed": 1}, "unknown_argument", "no argument 'policy'", {"seed": 1}),
         ("session_close", {"learned": "much"}, "unknown_argument", "no argument 'learned'", {"learnt": "much"}),
@@ -97,7 +86,6 @@ def test_words_become_options_and_places(tmp_path: Path) -> None:
         ("bench", {"base": "--policy=/etc/passwd"}, "invalid_argument", "does not begin with -", {}),
         ("bench", {"case": "S=4"}, "invalid_argument", "takes a list", {}),
         ("bench", {"case": ["a\x00b"]}, "invalid_argument", "all of them printable", {}),
-        ("bench", {"case": ["x" * 5000]}, "invalid_argument", "at most 4000 characters", {}),
         ("bench", {"alone": "yes"}, "invalid_argument", "is true or false", {}),
         ("compare", {}, "missing_argument", "needs records", ["<records>"]),
     ],
@@ -115,7 +103,7 @@ def test_what_is_not_allowed_is_refused_with_the_call_to_make_instead(
     assert refused.value.shown()["next"] == {"tool": name, "arguments": wanted}
 
 
-@pytest.mark.parametrize("command", ["kernelgate mcp", "rm -rf .", "kernelgate bench --nonsense", 'kernelgate "', ""])
+@pytest.mark.parametrize("command", ["kernelgate mcp", "rm -rf .", "kernelgate bench --nonsense", 'kernelgate "'])
 def test_what_is_no_tool_is_no_call(command: str) -> None:
     assert tools.call_of(command, TOOLS) is None
 
@@ -259,9 +247,7 @@ AS_BASE = {"tool": "build", "arguments": {"as_base": True}}
     ("code", "said", "error", "instead"),
     [
         (3, "kernelgate: build comes first: `kernelgate session gate build`", "could_not_run", GATE),
-        (3, "kernelgate: no GPU", "could_not_run", {"tool": "doctor", "arguments": {}}),
         (64, "Error: Invalid value for '--ref': no commit", "called_wrongly", AS_BASE),
-        (64, "Error: Invalid value for 'REF': no commit", "called_wrongly", AS_BASE),
         (3, "kernelgate: there is no commit 'x'", "could_not_run", AS_BASE),
         (64, "Error: it is empty", "called_wrongly", {"tool": "cards", "arguments": {"list": True}}),
     ],
@@ -273,11 +259,6 @@ def test_an_error_says_what_it_is_and_the_one_call_to_make_next(
     failed, told = call(server(tmp_path, program), "build", ref="x", as_base=True)
     message = said.partition(": ")[2]
     assert (failed, told["error"]) == (True, {"code": error, "message": message, "next": instead})
-
-
-def test_a_verb_that_says_why_in_its_answer_alone_is_not_called_silent(tmp_path: Path) -> None:
-    _, told = call(server(tmp_path, 'import sys; print(\'{"reason": "no GPU"}\'); sys.exit(3)'), "build")
-    assert told["error"]["message"] == "its answer says why"
 
 
 def test_an_answer_names_the_next_call(tmp_path: Path) -> None:

@@ -70,7 +70,6 @@ def test_every_command_answers_what_it_logged_and_wrote_and_what_is_next(checkou
     assert logged("note", "why?", "--kind", "question")[0]["kind"] == "question"
     assert logged("cost", "1.5", "assistant")[0]["usd"] == 1.5
     assert [one["decision"] for one in answered(ends_with, ["status"])["tries"]] == ["kept", "reverted"]
-    assert answered(ends_with, ["page", "-o", "page.html"])["files"] == ["page.html"]
     closed = answered(ends_with, ["close", "--learnt", "much"])
     assert all((checkout / name).exists() for name in closed["files"])
     assert [one["event"] for one in closed["logged"]] == ["note", "closed"]
@@ -101,9 +100,3 @@ def test_a_session_whose_money_is_spent_answers_so(checkout: Path, ends_with: En
     for words in (["next"], ["status"], ["try", "wider", "reuse"]):
         assert answered(ends_with, words, code=4)["stop"] == "cost", words
     assert not (checkout / ".ci/sessions/one/try-1.patch").exists()
-
-
-def test_what_says_nothing_is_refused(ends_with: EndsWith) -> None:
-    for words, argument in ((("new", " "), "OBJECTIVE"), (("try", "what", "\t"), "WHY"), (("note", ""), "SAID")):
-        said = f"'{argument}': it is empty: say it in a few words"
-        assert said in ends_with(64, "session", *words).err

@@ -31,15 +31,12 @@ KEPT = (made.tried(1, -50), made.decided(1, True))
     [
         *((made.passed(1.1)[:at], 12, f"{GATE} {name}", f"{name} is next") for at, name in enumerate(made.GATES)),
         (UNBUILT, 12, f"{GATE} build", "a semicolon is missing"),
-        ((*UNBUILT, made.gate("build", 20, passed=False)), 31, f"{GATE} build", ""),
         ((*UNBUILT, made.gate("build", 20, passed=False)), 33, "kernelgate bisect --build GOOD", "for 32 minutes"),
         (made.passed(0.4), 12, f"{GATE} profile", "at once"),
         (made.passed(0.9), 12, f"{GATE} profile", "before anything is changed"),
-        (made.passed(1.1), 12, TRY, ""),
         (TUNED, 12, TRY, "dram"),
         ((*TUNED, made.tried(1, -30)), 12, f"{SESSION} keep", ""),
         ((*TUNED, made.tried(1, 2, advised="revert")), 12, f"{SESSION} revert", ""),
-        ((*TUNED, made.tried(1, -30), made.decided(1, True)), 12, TRY, ""),
         ((*TUNED, *KEPT), 12, f"{GATE} performance", "the target of 1.5x is reached"),
         ((*TUNED, *KEPT, made.measured(1.8, 13)), 14, f"{SESSION} close", "the target of 1.5x is reached"),
     ],
@@ -71,20 +68,14 @@ def test_of_what_is_recommended_the_first_that_was_not_tried_since_a_change_was_
     ("minute", "fields", "stop"),
     [
         (61, {}, "gate"),
-        (59, {}, None),
         (59, {"minutes": 30.0}, "time"),
         (5, {"usd": 0.5}, "cost"),
-        (5, {"usd": 0.8}, None),
     ],
 )
 def test_it_stops_at_its_limits(minute: float, fields: dict[str, object], stop: str | None) -> None:
     found = state(SessionCost(at=made.clock(1), of="assistant", usd=0.7), minute=minute, **fields)
     assert found.stop == stop
     assert (found.next.command or "").endswith(f"close --why {stop}") is (stop is not None)
-
-
-def test_a_clock_that_went_back_takes_no_minutes_back() -> None:
-    assert state(minute=-5).minutes == 0
 
 
 def test_a_try_is_blind_only_where_a_profile_could_have_been_made() -> None:
@@ -138,8 +129,6 @@ def test_over_enough_sessions_each_figure_has_its_number_and_interval() -> None:
     assert found["sessions to convergence"].said == "2 of 6; each later one took at most 120 min"
     assert found["assistant's cost of a session"].said == "not measured"
     assert learning.said.endswith("6 sessions; the goal is -30 %)"), "as the founding documents hope"
-    assert found["GPU cost of a session"].goal == 5
-    assert all(one.n == 6 for one in found.values() if one.value is not None)
 
 
 def test_a_search_of_a_script_is_shown_and_says_nothing_of_a_sessions_time() -> None:
@@ -147,9 +136,7 @@ def test_a_search_of_a_script_is_shown_and_says_nothing_of_a_sessions_time() -> 
     search = summary((made.opened(), gate, Closed(at=made.clock(14), why="done", said="")), Policy(), made.clock(9))
     assert search.figures.minutes_to_bottleneck is None, "its log was written when it was over"
     assert {one.said for one in metrics.overall([search] * 9)} == {"not measured"}
-    lines = [*metrics.lines([search] * 9)]
-    assert lines[2].startswith("  9 searches of scripts with 0 changes tried, not counted")
-    assert not [line for line in lines if "one:" in line], "nor is there a line for each"
+    assert [*metrics.lines([search] * 9)][2].startswith("  9 searches of scripts with 0 changes tried, not counted")
 
 
 def test_a_speed_up_has_the_interval_of_its_gate_and_of_what_was_kept_since() -> None:

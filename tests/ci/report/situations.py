@@ -28,8 +28,6 @@ from kernelgate.ci.report.build import BuiltReport, build, of_verdict, reported
 from kernelgate.ci.report.gpu import Failure, GpuReport, of_failure, of_record
 from kernelgate.ci.report.links import NO_LINKS, Links
 from tests import hot_examples
-from tests.ci.card_examples import CARD_EXAMPLES
-from tests.ci.document.test_render import hostile_reported
 from tests.ci.report.browser import PLACES
 from tests.ci.report_examples import EXAMPLES, NINE, all_reported, judge, same, slower
 from tests.ci.report_examples import record as example_record
@@ -135,12 +133,8 @@ def _far() -> BuiltReport:
 
 MADE: dict[str, Callable[[], BuiltReport]] = {
     "one case far from the rest": _far,
-    "one_card_wrong": lambda: CARD_EXAMPLES["one_card_wrong"]().reported(),
-    "hostile, slower": lambda: hostile_reported(HOSTILE)["slower"],
     "hostile names": lambda: _named(HOSTILE),
     "long names": lambda: _named(LONG),
-    "two GPUs": lambda: together(on("l4", "equivalent"), on("h100", "slower")),
-    "a GPU lost": lambda: together(on("l4", "faster"), lost("h100")),
     "everything at once": _everything,
     "two speeds": lambda: reported(at_two_speeds(), POLICY),
     "less occupancy": lambda: of_verdict(profiled("attention_occupancy"), EXAMPLES["slower"]().verdict, POLICY),
@@ -152,7 +146,7 @@ MADE: dict[str, Callable[[], BuiltReport]] = {
 }
 
 
-LIKE_OTHERS = {"equivalent", "slower_likely", "slower_together"}
+LIKE_OTHERS = {"equivalent", "slower_likely", "slower_together", "certain_below_gate"}
 """Examples whose pages have the shape of others."""
 NAMES = (*(name for name in EXAMPLES if name not in LIKE_OTHERS), "does_not_compile", "runner_lost", *MADE)
 

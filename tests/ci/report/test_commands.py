@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.record import Run
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.github import command
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.judge import gate
-from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault
+from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import build
-from kernelgate.ci.report.gpu import Failure, GpuReport, of_failure, of_record
+from kernelgate.ci.report.gpu import GpuReport, of_record
 from kernelgate.ci.report.links import NO_LINKS
 from tests.ci.mixes import MADE
 from tests.ci.report.browser import PLACES
@@ -88,13 +87,3 @@ def test_each_command_of_a_try_is_about_its_sides_and_its_cards(name: str) -> No
         for one in (decision, gate.decide([evidence], refused=(("an artifact is refused",),))):
             for words in spans(build(gpus, one, POLICY)):
                 check_tried(words)
-
-
-@pytest.mark.parametrize("of_card", [True, False])
-def test_what_does_not_compile_in_a_try_is_shown_by_a_command(of_card: bool) -> None:
-    message = ".ci/kernels/a.py: lacks `call`" if of_card else "a.cu:1: error"
-    part = of_failure("", Failure(Fault.BUILD, message, None if of_card else "sm_89"), Run(**TRIED))
-    found = spans(build([part], gate.decide([part.evidence]), POLICY))
-    assert found
-    for words in found:
-        check_tried(words)

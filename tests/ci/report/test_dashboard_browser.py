@@ -119,12 +119,9 @@ def the_chart_is_moved_by_keyboard_and_reads_out_what_is_chosen(tab: Page) -> No
     assert "confirmed change +1.2%" in read.inner_text()
     tab.keyboard.press("Home")
     assert "environment A" in read.inner_text()
-    assert [tab.evaluate("window_[1] - window_[0]"), tab.evaluate("window_[0]")] == [200, -0.5]
     tab.keyboard.press("+")
     tab.keyboard.press("End")
     assert tab.evaluate("window_") == [99.5, 199.5]
-    tab.keyboard.press("0")
-    assert tab.evaluate("window_") == [-0.5, 199.5]
 
 
 def the_pinned_commit_hides_the_new_driver(tab: Page) -> None:
@@ -163,6 +160,3 @@ def test_two_commits_compare_as_the_first_page_does(tab: Page, site: Path) -> No
     assert "+1.2% [+1.1, +1.3]\tthe same processes" in tab.inner_text("#compared")
     tab.click("#swap")
     assert "−1.2% [−1.3, −1.1]\tthe same processes" in tab.inner_text("#compared")
-    tab.fill("#head", "nothing")
-    tab.press("#head", "Tab")
-    assert "No single measured commit begins with nothing." in tab.inner_text("#said")

@@ -80,12 +80,6 @@ def test_every_surface_says_the_first_line(mixes: list[Mix], described: bool, re
     assert agrees(plain, found.conclusion), (plain, found)
 
 
-def test_the_gpu_that_blocks_is_named_and_not_one_with_worse_news_that_does_not() -> None:
-    """What the pull request's own card calls wrong decides nothing."""
-    line, conclusion = first_line([("own one_card_wrong", None, (), ()), ("slower", None, (), ())])
-    assert (line, conclusion) == ("❌ Blocks: 1 of 9 cases 4.9% slower on gpu1, 8 unchanged", "failure")
-
-
 def test_a_record_that_contradicts_itself_absolves_nobody() -> None:
     """No measurement gives it; whoever wrote it may have meant to hide something, or to be called faster."""
     example = EXAMPLES["faster"]()

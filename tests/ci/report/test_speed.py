@@ -39,7 +39,7 @@ def test_a_launch_that_grew_is_why() -> None:
     )
 
 
-@pytest.mark.parametrize("other", [None, (12.0, 15.0, 5.0, 7.9), (12.0, 11.0, 5.0, 5.1)], ids=str)
+@pytest.mark.parametrize("other", [None, (12.0, 15.0, 5.0, 7.9)], ids=str)
 def test_a_launch_is_no_cause_unless_every_process_shows_it(other: tuple[float, float, float, float] | None) -> None:
     """Not one alone, and none in which the kernel changed or the call went the other way."""
     shows = (12.0, 15.0, 5.0, 5.1)
