@@ -160,7 +160,7 @@ def test_what_is_imported_comes_with_an_install() -> None:
     extras = project["optional-dependencies"]
     named = [
         *project["dependencies"],
-        *(one for name in ("cuda", "history", "mcp", "ncu", "page") for one in extras[name]),
+        *(one for name in ("cuda", "history", "mcp", "ncu") for one in extras[name]),
     ]
     there, known = requirements(named), metadata.packages_distributions()
     outside = {name.partition(".")[0] for path in modules().values() for name in imports(path)}

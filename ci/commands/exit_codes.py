@@ -27,7 +27,7 @@ LACKING = {
     errno.EAGAIN: "no further process may be started (ulimit -u)",
 }
 EXTRAS = dict.fromkeys(("fsspec", "psycopg", "sqlalchemy", "zstandard"), "history")
-EXTRAS |= {"anyio": "mcp", "mcp": "mcp", "uvicorn": "page"}
+EXTRAS |= {"anyio": "mcp", "mcp": "mcp"}
 """The extra that brings a package which some commands need."""
 STOPPING = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a command as an interrupt does, so that what it started ends with it."""

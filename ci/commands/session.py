@@ -13,10 +13,9 @@ import click
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import git, progress
 from kernelgate.ci.commands.exit_codes import STOP
-from kernelgate.ci.commands.options import AT_LEAST_0, MORE_THAN_0, OUTPUT, Answered, answers, argument, show
+from kernelgate.ci.commands.options import AT_LEAST_0, MORE_THAN_0, OUTPUT, Answered, answers, argument
 from kernelgate.ci.lab import advice, drawings, folder, gating, log, report, state, trying
 from kernelgate.ci.lab import metrics as across
-from kernelgate.ci.lab import page as write
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import Opened, SessionCost, SessionNote, TriedChange
 from kernelgate.ci.lab.state import state_of, summary
@@ -62,7 +61,7 @@ class SessionAtHand:
     ) -> Answered:
         """What a command did, and for people these lines; without any, what comes next, or that it is to stop."""
         now = self.state
-        common = {"logged": (), "address": None, "next": now.next, "stop": now.stop, **told}
+        common = {"logged": (), "next": now.next, "stop": now.stop, **told}
         made = state.SessionAnswer(session=self.session.name, files=tuple(map(self.below, written)), **common)
         if lines is not None:
             return Answered(made, "\n".join(lines), code)
@@ -266,28 +265,3 @@ def review(work: SessionAtHand) -> Answered:
         raise UsageError(f"{path} is there already: fill it in, or remove it first")  # it may be filled in
     text = report.for_review(work.session.events, work.rules, folder.now())
     return replace(work.answer((work.below(path),), (path,)), files={path: text})
-
-
-@session.command()
-@click.option("-o", "--output", type=OUTPUT, help="Write the page into this HTML file.")
-@click.option("--serve", is_flag=True, help="Show it live to browsers of this machine, until Ctrl-C.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8756, show_default=True, help="For --serve; 0: any.")
-@on_session(folder.named)
-def page(work: SessionAtHand, output: Path | None, serve: bool, port: int) -> Answered:
-    """Show a session as a page: gates, metrics against targets, and tries.
-
-    Give -o or --serve. --serve answers on 127.0.0.1 alone, and needs the extra `page`.
-
-    Exit codes: 0 written, or ended by Ctrl-C, 3 could not run, 64 usage.
-    """
-    if serve == (output is not None):
-        raise UsageError("give one of -o FILE, which writes the page, and --serve, which shows it live")
-    if output:
-        now = state_of(work.session.events, work.rules, folder.now())
-        return replace(work.answer((str(output),), (output,)), files={output: write.page(now)})
-
-    def say(address: str) -> None:
-        show(work.answer((f"{address} shows the session; Ctrl-C ends it",), address=address))
-
-    write.serve(port, write.served(work.session.folder, work.rules), say)
-    return Answered("", "")

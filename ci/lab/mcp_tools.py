@@ -27,8 +27,8 @@ OFFERED: Final = (
     "session", "patterns",
 )  # fmt: skip
 """Verbs; of a group, each of its verbs. What is not installed is not offered."""
-LOCAL: Final = frozenset({"session page", "session review"})
-"""For people: one opens a port, the other asks an expert."""
+LOCAL: Final = frozenset({"session review"})
+"""For people: it asks an expert."""
 MEASURING: Final = frozenset(
     {"doctor", "fuzz", "bench", "try", "accuracy", "sanitize", "profile", "bisect", "session try", "session gate"}
 )

@@ -4,14 +4,13 @@ are asked of it, and the text that an agent or an engineer begins with."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.explain.next_step import KEEP_FROM, PROFILE_BELOW
 from kernelgate.ci.lab import drawings, variables
 from kernelgate.ci.lab.log import Event, PatternUse, SessionNote, TriedChange, closed_of, notes
 from kernelgate.ci.lab.patterns import Applies
-from kernelgate.ci.lab.state import BLIND_TARGET, BOTTLENECK_TARGET, BUILD_TARGET, GateState, SessionState, state_of
+from kernelgate.ci.lab.state import BLIND_TARGET, BOTTLENECK_TARGET, BUILD_TARGET, SessionState, state_of
 from kernelgate.ci.policy.policy import Policy
 
 FILE, REVIEW = "report.md", "review.md"
@@ -35,7 +34,8 @@ def status_lines(state: SessionState) -> Iterator[str]:
             yield f"{one.of}: {one.shown(one.spent) if one.limit is None else one.shown(one.spent, one.limit)}"
     yield ""
     for gate in state.gates:
-        yield f"[{MARKS[gate.status]}] {gate.name:12} {took(gate):>17}  {gate.said or gate.passes}"
+        took = f"{f'{gate.minutes:.1f} of ' if gate.minutes else ''}{gate.limit_minutes:g} min"
+        yield f"[{MARKS[gate.status]}] {gate.name:12} {took:>17}  {gate.said or gate.passes}"
     yield from ("", *map(try_line, state.tries)) if state.tries else ()
     if state.figures.speedup is not None:
         target = f", the target is {opened.target:g}x" if opened.target else ""
@@ -50,11 +50,6 @@ def status_lines(state: SessionState) -> Iterator[str]:
 
 def about_words(state: SessionState) -> str:
     return ", ".join(filter(None, (state.opened.card, *state.opened.cases, state.opened.gpu)))
-
-
-def took(gate: GateState) -> str:
-    """Such as "1.2 of 10 min"."""
-    return f"{f'{gate.minutes:.1f} of ' if gate.minutes else ''}{gate.limit_minutes:g} min"
 
 
 def try_line(one: TriedChange) -> str:
@@ -90,51 +85,6 @@ def try_lines(event: TriedChange) -> Iterator[str]:
     if event.advised != "keep" and not event.failed and faster:  # a reader would look for a mistake
         why = ", for a kernel that is not known to be as fast as its reference needs a larger gain (KEEP_FROM)"
     yield f"By default: `kernelgate session {event.advised or 'revert'}`{why}"
-
-
-# ---- metrics against targets -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class TargetMetric:
-    name: str
-    now: str
-    target: str | None = None
-    status: str | None = None
-    """Reached, missed, not yet, not known, within, spent; None of what has no target."""
-
-
-def metrics(state: SessionState) -> Iterator[TargetMetric]:
-    found, target = state.figures, state.opened.target
-    yield _time("time to a working build", found.minutes_to_build, BUILD_TARGET, state)
-    yield _time("time to a named bottleneck", found.minutes_to_bottleneck, BOTTLENECK_TARGET, state)
-    blind = "missed" if found.blind else "reached" if state.tries else "not yet"
-    yield TargetMetric("blind tries", f"{found.blind} of {found.tries}", f"{BLIND_TARGET}", blind)
-    speed, aim, status = NONE if found.speedup is None else f"{found.speedup:.3g}×", None, None
-    if target is not None:
-        reached = found.speedup is not None and found.speedup >= target
-        missed = state.closed and found.speedup is not None
-        aim, status = f"≥ {target:g}×", "reached" if reached else "missed" if missed else "not yet"
-    yield TargetMetric("speed against the reference", speed, aim, status)
-    yield TargetMetric("time saved by what was kept", f"{found.gain_kept_pct:.3g}%")
-    yield TargetMetric("tries kept", f"{found.kept} of {found.tries}")
-    if found.several_variables:
-        yield TargetMetric("tries that change more than one thing", f"{found.several_variables}")
-    for one in state.budgets:
-        limit = None if one.limit is None else f"≤ {one.shown(one.limit)}"
-        spent = one.shown(one.spent) if one.spent or limit else NONE
-        yield TargetMetric(f"{one.of} spent", spent, limit, limit and ("spent" if one.is_spent else "within"))
-
-
-def _time(name: str, minutes: float | None, goal: float, state: SessionState) -> TargetMetric:
-    """One that is not reached is missed once its time is over; of a session that is closed it is not known."""
-    target = f"≤ {goal:g} min"
-    if minutes is not None:
-        took = f"{60 * minutes:.0f} s" if minutes < 1 else f"{minutes:.3g} min"
-        return TargetMetric(name, took, target, "reached" if minutes <= goal else "missed")
-    if state.closed:
-        return TargetMetric(name, NONE, target, "not known")
-    return TargetMetric(name, "not yet", target, "missed" if state.minutes > goal else "not yet")
 
 
 # ---- the report ------------------------------------------------------------------------------------------------------
@@ -220,13 +170,37 @@ def _learnt(events: Sequence[Event]) -> Iterator[str]:
 
 
 def _took(state: SessionState) -> Iterator[str]:
-    for one in metrics(state):
-        if one.target or one.now != NONE:
-            yield f"{one.name}: {one.now}{f' (goal: {one.target})' if one.target else ''}"
+    for name, now, target in _metrics(state):
+        if target or now != NONE:
+            yield f"{name}: {now}{f' (goal: {target})' if target else ''}"
     if state.figures.machine_seconds:
         held = f", {state.figures.gpu_seconds:.0f} s of them on the GPU" if state.figures.gpu_seconds else ""
         yield f"{state.figures.machine_seconds:.0f} s on the GPU's machine{held}"
     yield from state.remarks
+
+
+def _metrics(state: SessionState) -> Iterator[tuple[str, str, str | None]]:
+    """Each by its name, with what it is and what it is to be."""
+    found, target = state.figures, state.opened.target
+
+    def minutes(known: float | None, goal: float) -> tuple[str, str]:
+        took = NONE if state.closed else "not yet"
+        if known is not None:
+            took = f"{60 * known:.0f} s" if known < 1 else f"{known:.3g} min"
+        return took, f"≤ {goal:g} min"
+
+    yield "time to a working build", *minutes(found.minutes_to_build, BUILD_TARGET)
+    yield "time to a named bottleneck", *minutes(found.minutes_to_bottleneck, BOTTLENECK_TARGET)
+    yield "blind tries", f"{found.blind} of {found.tries}", f"{BLIND_TARGET}"
+    speed = NONE if found.speedup is None else f"{found.speedup:.3g}×"
+    yield "speed against the reference", speed, None if target is None else f"≥ {target:g}×"
+    yield "time saved by what was kept", f"{found.gain_kept_pct:.3g}%", None
+    yield "tries kept", f"{found.kept} of {found.tries}", None
+    if found.several_variables:
+        yield "tries that change more than one thing", f"{found.several_variables}", None
+    for one in state.budgets:
+        limit = None if one.limit is None else f"≤ {one.shown(one.limit)}"
+        yield f"{one.of} spent", one.shown(one.spent) if one.spent or limit else NONE, limit
 
 
 # ---- what a session begins with --------------------------------------------------------------------------------------

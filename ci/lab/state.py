@@ -162,9 +162,7 @@ class SessionAnswer:
     logged: tuple[Event, ...]
     """What the command added to the log."""
     files: tuple[str, ...]
-    """That it wrote, below the checkout: the session's folder, a reverted patch, the report, the page."""
-    address: str | None
-    """Of the page, with --serve."""
+    """That it wrote, below the checkout: the session's folder, a reverted patch, the report."""
     next: NextCommand
     stop: Stop | None
     """Why the session is to be closed, with exit code 4; null while it may go on."""
