@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import cast
 
 from pydantic import ValidationError
 
@@ -19,7 +18,7 @@ from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import KernelgateError, OutputError, UsageError, faults
 from kernelgate.bench.system import lock
 from kernelgate.bench.system.progress import say
-from kernelgate.ci.lab.log import EVENT, FILE, Closed, Event, Opened, line
+from kernelgate.ci.lab.log import EVENT, FILE, Closed, Event, Opened, line, opened_of
 
 FOLDER = Path(".ci/sessions")
 WORK = "work"
@@ -40,7 +39,7 @@ class Session:
 
     @property
     def opened(self) -> Opened:
-        return cast(Opened, self.events[0])  # `read` refuses others
+        return opened_of(self.events)
 
     @property
     def name(self) -> str:

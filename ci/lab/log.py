@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from math import hypot, log1p
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import AfterValidator, Field, TypeAdapter, computed_field, model_validator
 
@@ -255,6 +255,11 @@ def gates(events: Sequence[Event], name: GateName) -> tuple[GateAttempt, ...]:
 
 def notes(events: Sequence[Event], kind: str) -> list[str]:
     return [event.said for event in events if isinstance(event, SessionNote) and event.kind == kind]
+
+
+def opened_of(events: Sequence[Event]) -> Opened:
+    """The first event, which folder.events_of holds to be this."""
+    return cast(Opened, events[0])
 
 
 def closed_of(events: Iterable[Event]) -> Closed | None:

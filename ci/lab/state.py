@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from math import exp, hypot, log, prod
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from kernelgate.ci.explain.next_step import PROFILE_BELOW
 from kernelgate.ci.lab import log as logs
 from kernelgate.ci.lab import variables
-from kernelgate.ci.lab.log import Event, GateAttempt, GateName, Opened, TriedChange, closed_of, gates, tries
+from kernelgate.ci.lab.log import Event, GateAttempt, GateName, Opened, TriedChange, closed_of, gates, opened_of, tries
 from kernelgate.ci.policy.policy import Policy
 
 GateStatus = Literal["passed", "failed", "skipped", "open"]
@@ -166,11 +166,6 @@ class SessionAnswer:
     next: NextCommand
     stop: Stop | None
     """Why the session is to be closed, with exit code 4; null while it may go on."""
-
-
-def opened_of(events: Sequence[Event]) -> Opened:
-    """The first event, which folder.read holds to be this."""
-    return cast(Opened, events[0])
 
 
 # ---- time boxes ------------------------------------------------------------------------------------------------------

@@ -15,11 +15,9 @@ from kernelgate.ci.document.model import Block, Bullets, Code, Line, Mark, Parag
 from kernelgate.ci.judge import cards, correctness
 from kernelgate.ci.judge.correctness import fuzz_failures, shared, wrong_outputs
 from kernelgate.ci.policy.policy import Gates
-from kernelgate.ci.report.links import same_here
+from kernelgate.ci.report.links import MAX_COMMAND, same_here
 
 MAX_FAILURES = 20
-MAX_COMMAND = 500
-"""Characters of a command that is worth showing: a longer one cannot be meant for a person."""
 DID: dict[FaultKind | None, str] = {"refused": "Refuses", "crashed": "Crashes in", "hung": "Hangs in"}
 
 

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kernelgate.bench.record import CheckFinding
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece
@@ -156,7 +155,10 @@ _CAUSES = {
 def cause(blocker: Blocker, named_: bool, gpus: Sequence[GpuReport] = ()) -> Line:
     """`gpus`: whose records name what compute-sanitizer found."""
     where: Line = (" on ", Code(blocker.gpu)) if named_ and blocker.gpu else ()
-    if blocker.code is BlockCode.SANITIZER and (found := sanitized(gpus, blocker)) is not None:
+    records = (gpu.record for gpu in gpus if gpu.label == (blocker.gpu or ""))
+    findings = (one for record in records for one in new_sanitizer_findings(record))
+    found = next((one for one in findings if (one.kernel or "") == blocker.subject), None)
+    if blocker.code is BlockCode.SANITIZER and found is not None:
         # The line of the source is enough where it is known: the kernel is named below.
         bounded = {"text": visible(found.text, 60), "tool": found.tool and visible(found.tool, 20)}
         at_line = {"kernel": None} if found.file and found.line else {}
@@ -165,12 +167,6 @@ def cause(blocker: Blocker, named_: bool, gpus: Sequence[GpuReport] = ()) -> Lin
     words, before = _CAUSES[blocker.code]
     subject: Line = (f" {before} ", Code(blocker.subject, most=60)) if before and blocker.subject else ()
     return (words, *subject, *where)
-
-
-def sanitized(gpus: Sequence[GpuReport], blocker: Blocker) -> CheckFinding | None:
-    of_gpu = (gpu.record for gpu in gpus if gpu.label == (blocker.gpu or ""))
-    found = (one for record in of_gpu for one in new_sanitizer_findings(record))
-    return next((one for one in found if (one.kernel or "") == blocker.subject), None)
 
 
 def uncapped(text: Line) -> Line:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kernelgate.bench.core.documentation import page
@@ -29,6 +30,8 @@ class Links:
 
 NO_LINKS = Links()
 TRY = "try"
+MAX_COMMAND = 500
+"""Characters of a command that is worth showing: a longer one cannot be meant for a person."""
 
 
 def base_option(run: Run, digits: int = 12) -> tuple[str, ...]:
@@ -41,6 +44,14 @@ def same_here(run: Run, head: str, python: bool = True) -> tuple[str, ...]:
     sha = run.head_sha if run.event == TRY and run.head_sha and formatting.is_commit(run.head_sha) else None
     pythons = ("--python", run.pythons[-1]) if run.pythons and python else ()
     return (*((head, sha[:12]) if sha else ()), *(("--cards", run.cards) if run.cards else ()), *pythons)
+
+
+def on_cases(verb: str, run: Run, cases: Iterable[str], *more: str, base: tuple[str, ...] | None = None) -> str:
+    """A command on this machine, of the same sides and of these cases; of all where that would be too long to be read.
+    `base`: another base, as an option."""
+    words = ("kernelgate", verb, *(base_option(run) if base is None else base), *same_here(run, "--head"))
+    one = shell(*words, *(word for case in cases for word in ("--case", case)), *more)
+    return one if len(one) <= MAX_COMMAND else shell(*words, *more)
 
 
 def as_here(line: Line, run: Run) -> Line:

@@ -13,9 +13,9 @@ from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.witness import VERIFIED_IN_PROCESS
 from kernelgate.ci.policy.policy import Costs, GpuPrice
 from kernelgate.ci.report import remarks
-from kernelgate.ci.report.correctness import MAX_COMMAND, titles
+from kernelgate.ci.report.correctness import titles
 from kernelgate.ci.report.gpu import JudgedCase
-from kernelgate.ci.report.links import base_option, same_here, whole_again
+from kernelgate.ci.report.links import base_option, on_cases, same_here, whole_again
 
 # The device, and what was not as usual --------------------------------------------------------------------------------
 
@@ -141,9 +141,8 @@ def commands(record: RunRecord, cases: Sequence[JudgedCase]) -> Section:
         return Section("Run it yourself", (Verbatim((profile_command(record, record.profile[0].key),)),), worth=80)
     lines: list[str] = []
     if record.cases and len(record.run.pythons) < 2:
-        worst = cards.called(record, cases[0].case.key) if cases else ""
-        bench = _on_case(["bench", *base_option(record.run), *same_here(record.run, "--head")], worst)
-        lines += [f"{bench} -o run.json", "kernelgate compare run.json"]
+        worst = (cards.called(record, one.case.key) for one in cases[:1])
+        lines += [on_cases("bench", record.run, worst, "-o", "run.json"), "kernelgate compare run.json"]
     if record.fuzz and record.fuzz.seed is not None:
         lines.append(shell("kernelgate", "fuzz", "--seed", str(record.fuzz.seed), *same_here(record.run, "--ref")))
     lines.append(whole_again(record.run))
@@ -151,14 +150,8 @@ def commands(record: RunRecord, cases: Sequence[JudgedCase]) -> Section:
 
 
 def profile_command(record: RunRecord, key: CaseKey, *more: str) -> str:
-    base = base_option(record.run) or (("--alone",) if all(one.side == "head" for one in record.profile) else ())
-    return _on_case(["profile", *more, *base, *same_here(record.run, "--head")], cards.called(record, key))
-
-
-def _on_case(words: Sequence[str], case: str) -> str:
-    """The command for one case; for all of them where its id is too long to be read."""
-    one = shell("kernelgate", *words, "--case", case) if case else ""
-    return one if 0 < len(one) <= MAX_COMMAND else shell("kernelgate", *words)
+    alone = ("--alone",) if all(one.side == "head" for one in record.profile) else ()
+    return on_cases("profile", record.run, [cards.called(record, key)], *more, base=base_option(record.run) or alone)
 
 
 # How long measurements had the GPU, and what that costs where the policy has a price ----------------------------------

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.model import Code, Line, Link, Mark, Report, Strong
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.case import CERTAIN, Outcome, Status
@@ -15,7 +14,7 @@ from kernelgate.ci.judge.correctness import BASE_WRONG, wrong_outputs
 from kernelgate.ci.judge.gate import OCCUPANCY_UNKNOWN, BlockCode, Decision, Fault
 from kernelgate.ci.report import correctness, headline, links
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
-from kernelgate.ci.report.links import Links, as_here, base_option, docs, same_here, whole_again
+from kernelgate.ci.report.links import MAX_COMMAND, Links, as_here, base_option, docs, on_cases, whole_again
 
 NOW = Strong("Now:")
 
@@ -83,8 +82,8 @@ def together(gpu: GpuReport) -> Line:
     if verdict is None or verdict.against == "base" or (verdict.verdict in CERTAIN and not verdict.apart):
         return ()
     base = ("--base", verdict.against_sha[:7]) if verdict.against_sha else ()
-    command = Code(shell("kernelgate", "bench", *base, *same_here(gpu.run, "--head"), "-o", "run.json"))
-    return (NOW, " ", command, " measures head and base side by side: no day lies between them.")
+    command = on_cases("bench", gpu.run, (), "-o", "run.json", base=base)
+    return (NOW, " ", Code(command), " measures head and base side by side: no day lies between them.")
 
 
 NOTHING: Line = (NOW, " nothing to do.")
@@ -124,7 +123,7 @@ def _repeat(gpu: GpuReport, places: Links) -> Line:
     record, repeated = gpu.record, correctness.command(gpu.record)
     looked: Line = (" and look at ", *look) if (look := links.diff(gpu.run, places, "the diff")) else ()
     if repeated is not None:
-        return (NOW, " repeat it with ", Code(repeated, most=correctness.MAX_COMMAND), *looked, ".")
+        return (NOW, " repeat it with ", Code(repeated, most=MAX_COMMAND), *looked, ".")
     if not (wrong := wrong_outputs(record)):
         compares = " compares every output with the oracle on your machine"
         return (NOW, " ", Code("kernelgate fuzz"), compares, *looked, ".")
@@ -152,7 +151,7 @@ def _whole(gpu: GpuReport, places: Links, fixed: bool = False) -> Line:
     """The command that does everything again: on the pull request, else on this machine; `fixed`: of a mended head."""
     if places.on_github:
         return _again(gpu, (), places)
-    return (Code(whole_again(gpu.run, fixed, digits=7), most=correctness.MAX_COMMAND),)
+    return (Code(whole_again(gpu.run, fixed, digits=7), most=MAX_COMMAND),)
 
 
 def _of_verdict(gpu: GpuReport, decision: Decision, places: Links, far_below: bool) -> Line:
@@ -183,7 +182,7 @@ def _of_verdict(gpu: GpuReport, decision: Decision, places: Links, far_below: bo
         repair = (
             f" {base}, your change is not: if it is the repair, merge it, and the next change is compared with it. "
         )
-        right = Code(whole_again(gpu.run, base=("--base", "COMMIT")), most=correctness.MAX_COMMAND)
+        right = Code(whole_again(gpu.run, base=("--base", "COMMIT")), most=MAX_COMMAND)
         return (NOW, repair, right, " compares it with a commit that is right.")
     if undecided:
         again = _again(gpu, [one.case.key for one in undecided], places)
@@ -215,7 +214,6 @@ def _again(gpu: GpuReport, cases: Sequence[CaseKey], places: Links) -> Line:
     if places.on_github:
         return (Code(" ".join(("/kernelgate bench", *named))),)
     if len(gpu.run.pythons) > 1:
-        return (Code(whole_again(gpu.run), most=correctness.MAX_COMMAND),)
-    of_cases = (word for case in named for word in ("--case", case))
-    sides = (*base_option(gpu.run, 7), *same_here(gpu.run, "--head"))
-    return (Code(shell("kernelgate", "bench", *sides, *of_cases, "-o", "run.json"), most=correctness.MAX_COMMAND),)
+        return (Code(whole_again(gpu.run), most=MAX_COMMAND),)
+    base = base_option(gpu.run, 7)
+    return (Code(on_cases("bench", gpu.run, named, "-o", "run.json", base=base), most=MAX_COMMAND),)

@@ -12,7 +12,6 @@ from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.record import Case, CaseKey, Profile, RunRecord
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.model import Block, Bullets, Code, Line, Mark, Paragraph, Piece, Section, Strong, table
 from kernelgate.ci.explain import analyze, budget
 from kernelgate.ci.explain.analyze import Analysis
@@ -24,7 +23,7 @@ from kernelgate.ci.judge.case import RecordVerdict, Status
 from kernelgate.ci.policy.policy import Static
 from kernelgate.ci.report.correctness import titles
 from kernelgate.ci.report.gpu import JudgedCase
-from kernelgate.ci.report.links import base_option, docs, same_here
+from kernelgate.ci.report.links import MAX_COMMAND, base_option, docs, on_cases
 
 MAX_NAME = 60
 MIN_STRENGTH = 0.1
@@ -71,7 +70,8 @@ def why(record: RunRecord, verdict: RecordVerdict, cases: Sequence[JudgedCase], 
     `label`: of the GPU, of several."""
     profiles = {one.key: one for one in both_sides(record)}
     news = sorted((one for one in cases if one.status.is_news), key=lambda one: not one.status.is_slower)
-    past = any(one.status in PAST for one in (*news, *verdict.means))
+    statuses = (*(one.status for one in news), *(mean.status for mean in verdict.means))
+    past = any(status in PAST for status in statuses)
     alike = [one for one in cases if past and news and _moved_alike(one, news[0])]
     profiled = [one for one in (*news, *alike) if one.case.key in profiles]
     case = next((one for one in profiled if profiles[one.case.key].base is not None), None)
@@ -117,9 +117,9 @@ def _not_profiled(record: RunRecord, news: Sequence[JudgedCase], of_head: bool) 
         lacks = formatting.sentence(noted[0].text.partition(": ")[2] or noted[0].text)
     elif not record.profile:
         lacks = "the run made no profile"
-    words = [*base_option(record.run, 7), *same_here(record.run, "--head")]
-    words += ["--case", cards.called(record, news[0].case.key)] if news else []
-    return (f": not profiled, because {lacks}; ", Code(shell("kernelgate", "profile", *words), most=500), " shows it.")
+    first = (cards.called(record, one.case.key) for one in news[:1])
+    command = on_cases("profile", record.run, first, base=base_option(record.run, 7))
+    return (f": not profiled, because {lacks}; ", Code(command, most=MAX_COMMAND), " shows it.")
 
 
 def _on(label: str) -> Line:

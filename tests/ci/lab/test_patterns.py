@@ -174,7 +174,7 @@ def ended(why: str) -> Seen:
 
 UNPROFILED = over("profile", "no ncu")
 ON_A, ON_B, LONG_ON_B = but(VALID, machine="a"), but(VALID, machine="b"), but(VALID, machine="b", seconds=180.0)
-READY = (VALID, BUILT, RIGHT)
+READY, MIXED = (VALID, BUILT, RIGHT), failing("cannot convert c10::Half to half")
 LATE, EARLY = failing(at="2026-11-22T12:33:00Z"), failing(at="2026-11-22T12:02:00Z")
 CASES: dict[str, list[tuple[Seen, Seen, str]]] = {
     "reference_unmeasured": [
@@ -236,7 +236,8 @@ CASES: dict[str, list[tuple[Seen, Seen, str]]] = {
         )
     ],
     "types_mixed": [
-        (session(failing("cannot convert c10::Half to half")), session(failing("expected a ;")), "c10::Half")
+        (session(MIXED), session(MIXED, BUILT), "c10::Half"),
+        (session(MIXED), session(failing("expected a ;")), "c10::Half"),
     ],
     "resources_exceeded": [
         (session(TOO_LARGE), session(TOO_LARGE, tried(number=2)), "too much shared data"),
