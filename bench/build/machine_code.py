@@ -13,6 +13,7 @@ the call launches, every configuration of an autotuner among them, as the build'
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import struct
@@ -23,6 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import Any
 
 from kernelgate.bench.core import hardware
 from kernelgate.bench.core.errors import KernelgateError, UsageError
@@ -104,6 +106,28 @@ def read(library: Path, launched: Sequence[LaunchFacts] = ()) -> tuple[KernelFac
     return tuple(sorted(found, key=lambda kernel: (kernel.target, kernel.name)))
 
 
+def _triton_kernel(entry: Path) -> tuple[Path, dict[str, Any]]:
+    """The machine code of a folder of Triton's cache, and what Triton says of it."""
+    [cubin] = entry.glob("*.cubin")
+    return cubin, json.loads(cubin.with_suffix(".json").read_bytes())
+
+
+def read_cached(entry: Path, target: str, name: str) -> KernelFacts:
+    """The kernel of a folder of Triton's cache, which compiles sm_90a for sm_90. Raises KernelgateError."""
+    cubin, told = _triton_kernel(entry)
+    found = read(cubin)
+    if len(found) != 1:
+        raise KernelgateError(f"{cubin} has {len(found)} kernels, where Triton writes one")
+    changed = {"dynamic_shared_bytes": told["shared"], "threads": WARP * told["num_warps"]}
+    return found[0].model_copy(update={"target": target, "name": name, **changed})
+
+
+def cached_launch(entry: Path) -> list[Any]:
+    """What tells launches of Triton's kernels apart: a digest of the machine code, and how it is launched."""
+    cubin, told = _triton_kernel(entry)
+    return [elf_digest([cubin.read_bytes()], NO_CODE), {**told, "hash": None}]
+
+
 NO_CODE = "debug"
 """What a part of the name of a section says that holds lines, and no code."""
 
@@ -167,13 +191,13 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
 
 def _without_parameters(name: str) -> str:
     """`void a::b<T>(int)` as `a::b<T>`."""
-    depth, end = 0, len(name)
+    depth = 0
     for i, c in enumerate(name):
         depth += (c == "<") - (c == ">")
         if c == "(" and depth == 0 and not name.startswith("(anonymous", i):
-            end = i
+            name = name[:i]
             break
-    return name[:end].removeprefix("void ")
+    return name.removeprefix("void ")
 
 
 def _short(name: str) -> str:
@@ -247,12 +271,9 @@ def with_occupancy(kernel: KernelFacts) -> KernelFacts:
         name: occupancy(limits, kernel.threads, min(kernel.registers, MAX_REGISTERS), shared)
         for name, limits in hardware.running(kernel.target).items()
     }
-    return kernel.model_copy(
-        update={
-            "occupancy_pct": {name: round(one.percent, 2) for name, one in fits.items()},
-            "occupancy_limits": {name: " and ".join(one.limits) for name, one in fits.items()},
-        }
-    )
+    percent = {name: round(one.percent, 2) for name, one in fits.items()}
+    limited = {name: " and ".join(one.limits) for name, one in fits.items()}
+    return kernel.model_copy(update={"occupancy_pct": percent, "occupancy_limits": limited})
 
 
 # ---- Sections of an ELF file: a library, an object, or a cubin -------------------------------------------------------
@@ -302,16 +323,12 @@ def elf_digest(files: Iterable[bytes], left_out: str, hidden: bytes = b"") -> st
 # the macro.
 #
 # A plain identifier is the kernel's own name and means every instance of the template: `rms_norm`. Anything else counts
-# where it stands in the demangled name, with or without namespaces, spaces aside: `gemm<Sm90, 1, false>` is one
-# instance. Of several records for a kernel, the longest text counts, then the one that names the target, then the most
-# shared memory.
+# where it stands in the demangled name: `gemm<Sm90, 1, false>` is one instance. Of several records for a kernel, the
+# longest text counts, then the one that names the target, then the most shared memory.
 
 LAUNCH_SECTION = "kernelgate_launches"
 LAUNCH_VERSION = 1
 LAUNCH_RECORD = struct.Struct("<112s4i")
-
-_NAMESPACE = re.compile(r"(?:\w+|\(anonymousnamespace\))::")
-_CAST = re.compile(r"\((?:\w+|\(anonymousnamespace\)|::)+\)(?=-?\w)")
 
 
 @dataclass(frozen=True)
@@ -326,21 +343,13 @@ def launches_in(library: bytes) -> tuple[LaunchFacts, ...]:
     """The records in an ELF file; none where it has no such section. Raises KernelgateError for what is malformed."""
     content = next((held for name, held, _ in elf_sections(library) if name == LAUNCH_SECTION), b"")
     if len(content) % LAUNCH_RECORD.size:
-        raise KernelgateError(
-            f"section {LAUNCH_SECTION} holds {len(content)} bytes, which is not a multiple of {LAUNCH_RECORD.size}"
-        )
+        raise KernelgateError(f"section {LAUNCH_SECTION} holds {len(content)} bytes, which are no whole records")
     found = []
     for kernel, version, *numbers in LAUNCH_RECORD.iter_unpack(content):
         name = kernel.split(b"\0", 1)[0].decode("utf-8", errors="replace")
-        if version != LAUNCH_VERSION:
-            raise KernelgateError(
-                f"section {LAUNCH_SECTION} holds a record of version {version}; version {LAUNCH_VERSION} is known"
-            )
-        if not name or min(numbers) < 0:
-            raise KernelgateError(
-                f"section {LAUNCH_SECTION} holds a record without a kernel or with a negative number: "
-                f"{name!r}, {', '.join(map(str, numbers))}"
-            )
+        if version != LAUNCH_VERSION or not name or min(numbers) < 0:
+            said = f"version {version}, kernel {name!r}, {', '.join(map(str, numbers))}"
+            raise KernelgateError(f"section {LAUNCH_SECTION} holds a record that makes no sense here: {said}")
         found.append(LaunchFacts(name, *numbers))
     return tuple(found)
 
@@ -353,14 +362,8 @@ def launch_of(launches: Sequence[LaunchFacts], name: str, target: str) -> Launch
 
 
 def _names(text: str, demangled: str) -> bool:
-    wanted, whole = _plain(text), _plain(demangled)
-    short = _NAMESPACE.sub("", whole)
-    if re.fullmatch(r"\w+", wanted):
-        return wanted == short.split("<", 1)[0]
-    part = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
-    return any(part.search(spelling) for spelling in (whole, short))
-
-
-def _plain(name: str) -> str:
-    """Without spaces and without the casts that stand before an enumerator's number: `f<(E)1, 2>` as `f<1,2>`."""
-    return _CAST.sub("", re.sub(r"\s", "", name))
+    """Namespaces, casts and spaces aside."""
+    wanted, own = (re.sub(r"\s", "", _short(one)) for one in (text, demangled))
+    if wanted.isidentifier():
+        return wanted == own.partition("<")[0]
+    return re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", own) is not None

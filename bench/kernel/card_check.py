@@ -14,7 +14,6 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
@@ -86,12 +85,11 @@ def _ask(library: Library | None, card: CardFacts, what: What, may_end: bool = T
         try:
             return worker.ask(asked, CardTried, PATIENCE_S)
         except WorkerError as error:
-            if not may_end or not worker.ended_by_work(error):
-                raise WorkerError(f"{worker.doing.doing}, on the CPU: {error}") from None
             member = worker.doing.doing
-            what_failed = "cannot be loaded, whatever the card says" if member == "build" else "could not be tried"
-            text = f"{what_failed}: {error}"
-            return CardTried(mistake=CardMistake(file=str(file), line=None, member=member, text=text))
+            if not may_end or not worker.ended_by_work(error):
+                raise WorkerError(f"{member}, on the CPU: {error}") from None
+            said = "cannot be loaded, whatever the card says" if member == "build" else "could not be tried"
+            return CardTried(mistake=CardMistake(file=str(file), line=None, member=member, text=f"{said}: {error}"))
 
 
 def check_operators(library: Library, card: CardFacts) -> None:
@@ -172,11 +170,9 @@ def _too_large(card: CardFacts) -> Iterator[CardError]:
         limit, where = (ram, "this machine has") if name == "cpu" else (most, whose)
         member = {"pr": "cases", "cpu": "cpu_cases"}.get(name, "suites")
         for case in suite:
-            if (case.bytes or 0.0) > limit:
-                size = f"{(case.bytes or 0.0) / 2**30:,.0f} GiB of inputs and outputs"
-                yield _mistake(
-                    card, member, f"{case.id} has {size}, and {where} {limit / 2**30:,.0f} GiB: make it smaller"
-                )
+            if (size := case.bytes or 0.0) > limit:
+                held = f"{size / 2**30:,.0f} GiB of inputs and outputs, and {where} {limit / 2**30:,.0f} GiB"
+                yield _mistake(card, member, f"{case.id} has {held}: make it smaller")
 
 
 def _mistake(card: CardFacts, member: str, text: str, line: int | None = None) -> CardError:
@@ -294,7 +290,6 @@ def _try_call(trial: CardTrial, kernel: Kernel, case: CaseAxes, tried: tuple[Inp
     from kernelgate.bench.kernel import compare, operands
 
     given, shapes, right = tried
-    must_run = bool(kernel.cpu_cases)
     outs = operands.empty_outputs(kernel, shapes, "cpu")
     for one in outs.values():
         _raw(one).fill_(UNTOUCHED)
@@ -303,7 +298,7 @@ def _try_call(trial: CardTrial, kernel: Kernel, case: CaseAxes, tried: tuple[Inp
         bound = operands.Bound(kernel, operands.load(trial.library.read(), "head", type(kernel).__module__))
         returned = bound.prepared(case, own, outs)()
     except Exception as error:
-        if must_run or _is_dead(error, trial.card):
+        if kernel.cpu_cases or _is_dead(error, trial.card):
             raise
         return first_line(error)
     made = operands.results(bound, returned, own, outs, tuple(kernel.in_place))
@@ -330,20 +325,20 @@ def _recorder(trial: CardTrial) -> _Recorder | _Functions:
 
     from kernelgate.bench.kernel import operands
 
-    library, before = trial.library.read(), operands.registered()
+    library, before = trial.library.read(), loading.registered()
     try:
         ops = operands.load(library)
     except KernelgateError as error:
         raise CardError(str(trial.card), None, "build", str(error)) from None
     if library.manifest.binding != "torch":
         return _Functions(ops)
-    new = operands.registered()
+    new = loading.registered()
     own = sorted(name for name in new if name.startswith(f"{library.manifest.namespace}::"))
     schemas = {name: overloads for name in own if (overloads := torch._C._jit_get_schemas_for_operator(name))}
     if not schemas:
-        fault = f"the library registers no operator under KERNELGATE_NAMESPACE, here {library.manifest.namespace}; "
-        fault += f"it registers: {', '.join(sorted(new - before)) or 'none'}"
-        raise CardError(str(trial.card), None, "build", fault)
+        fault = f"the library registers no operator under KERNELGATE_NAMESPACE, here {library.manifest.namespace}"
+        others = ", ".join(sorted(new - before)) or "none"
+        raise CardError(str(trial.card), None, "build", f"{fault}; it registers: {others}")
     return _Recorder(schemas)
 
 
@@ -356,8 +351,10 @@ def _record_call(
     outs = operands.empty_outputs(kernel, shapes, "cpu")
     if isinstance(recorder, _Recorder):
         recorder.result = {**given, **outs}[next(iter(shapes))]
-    with suppress(_CalledError):
+    try:
         Bound(kernel, recorder).prepared(case, given, outs)()
+    except _CalledError:
+        return
     if not recorder.called:
         raise KernelgateError(f"call() called no operator of the library, which registers: {recorder.names}")
 
@@ -403,33 +400,19 @@ class _CalledError(Exception):
 
 
 class _Functions:
-    """Stands for a module of pybind11 or TVM-FFI: has its functions and submodules. pybind11 says in a function's first
-    line what it takes; of others nobody knows before a call."""
+    """Stands for a module of pybind11 or TVM-FFI: has its functions and submodules, whatever they take."""
 
-    def __init__(self, module: Any, calls: list[bool] | None = None) -> None:
+    called = False
+
+    def __init__(self, module: Any) -> None:
         self._module = module
-        self._calls: list[bool] = [] if calls is None else calls
         self.names = ", ".join(name for name in dir(module) if not name.startswith("_")) or "nothing"
-
-    @property
-    def called(self) -> bool:
-        return bool(self._calls)
 
     def __getattr__(self, name: str) -> Any:
         if not hasattr(self._module, name):
             raise AttributeError(f"the module has no {name}; it has {self.names}")
         found = getattr(self._module, name)
-        return _Functions(found, self._calls) if isinstance(found, ModuleType) else partial(self._call, found)
+        return _Functions(found) if isinstance(found, ModuleType) else self._call
 
-    def _call(self, function: Any, *args: Any, **kwargs: Any) -> Any:
-        head = (getattr(function, "__doc__", None) or "").partition("\n")[0]
-        made: dict[str, Any] = {}
-        with suppress(Exception):  # a default that is no Python, such as <object at 0x7f>, or an unknown name's
-            if ") -> " in head:
-                exec(f"from __future__ import annotations\ndef {head}: ...", made)  # noqa: S102 - by who wrote the library
-        try:
-            signature(made.get(head.partition("(")[0], lambda *_, **__: None)).bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{error}: the library has {head}") from None
-        self._calls.append(True)
+    def _call(self, *_: Any, **__: Any) -> Any:
         raise _CalledError

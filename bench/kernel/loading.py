@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from itertools import count
+from operator import attrgetter
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -269,6 +270,48 @@ def variables_of(alias: str) -> set[str]:
 
     sys.addaudithook(noted)
     return said
+
+
+def registered() -> set[str]:
+    """The operators that torch has, without the names of overloads."""
+    import torch
+
+    return {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
+
+
+def watch_operators(alias: str, folder: Path) -> Callable[[], frozenset[str]]:
+    """Gives the function that tells which operators the package in `folder` has registered since, without overloads'
+    names. What torch and installed packages register when they are first imported is not its own: both sides have it
+    from the same file."""
+    import torch
+
+    before, others, define = registered(), set[str](), torch.library.Library.define
+    own, installed = folder.resolve(), [Path(place).resolve() for place in sys.path if place]
+
+    def noted(library: Any, schema: str, *args: Any, **kwargs: Any) -> Any:
+        if not called_by(alias):
+            others.add(f"{library.ns}::{schema.partition('(')[0].partition('.')[0].strip()}")
+        return define(library, schema, *args, **kwargs)  # type: ignore[no-untyped-call]
+
+    def watched(load: Callable[..., Any], path_of: Callable[[Any], Any]) -> Callable[..., Any]:
+        def loads(loader: Any, *args: Any, **kwargs: Any) -> Any:
+            path = Path(str(path_of([*args, *kwargs.values()][0]))).resolve()
+            if path.is_relative_to(own) or not any(map(path.is_relative_to, installed)):
+                return load(loader, *args, **kwargs)
+            known = registered()
+            try:
+                return load(loader, *args, **kwargs)
+            finally:
+                others.update(registered() - known)
+
+        return loads
+
+    torch.library.Library.define = noted  # type: ignore[method-assign, assignment]
+    # The two ways by which compiled operators come into a process: torch.ops.load_library, and a module's import.
+    ctypes.CDLL.__init__ = watched(ctypes.CDLL.__init__, str)  # type: ignore[method-assign]
+    modules: Any = ExtensionFileLoader
+    modules.create_module = watched(modules.create_module, attrgetter("origin"))
+    return lambda: frozenset(registered() - before - others)
 
 
 def forget(alias: str) -> None:

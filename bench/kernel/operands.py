@@ -329,11 +329,6 @@ def load(library: Library, side: str = "head", card: str | None = None) -> Any:
     return getattr(torch.ops, manifest.namespace)
 
 
-def registered() -> set[str]:
-    """The operators that torch has, without the names of overloads."""
-    return {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
-
-
 def results(bound: Bound, returned: Any, given: Inputs, outs: Tensors, in_place: tuple[str, ...]) -> Tensors:
     """Where a call left its outputs: in what it returned, in its inputs, or in the outputs that it was handed."""
     if in_place:

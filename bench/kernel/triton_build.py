@@ -1,19 +1,17 @@
 """Builds a package's library: its sources, and Triton's cache with its kernels compiled for each target. Needs no GPU.
 
 Which kernels there are, and for which kinds of arguments, the card's own `call` shows: a worker (triton_compile.py)
-makes it for every case, with a GPU that is not there. A machine without Triton copies the sources alone and says so.
+makes it for every case, with a GPU that is not there. Without Triton the sources alone are copied.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,6 @@ from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, OFFSET, WAY, Trial
-from kernelgate.bench.record import KernelFacts
 from kernelgate.bench.system import interpreter, isolation
 from kernelgate.bench.system.progress import say, track
 from kernelgate.bench.system.supervise import TimeLimits
@@ -40,60 +37,57 @@ from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
 WORKER = "kernelgate.bench.kernel.triton_compile:run"
 SOURCES = Path("/proc/self/fd/99")
-"""What a package's folder is called while it is compiled, for Triton writes paths of sources into machine code: the
-same for every build. Unlike the current folder, a package cannot change it; and ptxas, which would note when a source
-was changed, has none."""
+"""A package's folder while it is compiled, for Triton writes paths of sources into machine code: the same for every
+build, a package cannot change it as it can the current folder, and ptxas, which notes when a source changed, has none.
+"""
 FUZZ_SEED = 0
 """Of the fuzz list that kernels are compiled for: other seeds draw other sizes, of the same kinds mostly."""
 UNSEEN = re.compile(rb"(?<!\bre)\.compile\b|\b(?:ASTSource|CompiledKernel|JITFunction)\b")
-"""In sources that launch, or may launch, kernels past `kernel[grid](…)`, where the build does not see them."""
+"""In sources that may launch kernels past `kernel[grid](…)`, where the build does not see them."""
 READ_BY_TRITON = re.compile(r"TRITON_(?!CACHE_DIR$|HOME$).*|DISABLE_LLVM_OPT|PTXAS_OPTIONS|NVPTX_ENABLE_DUMP")
 """Variables of the environment, when it compiles."""
 GRADIENT = ("torch.fx.experimental.symbolic_shapes",)
 """What torch imports for the first gradient that is given one: 487 modules, and 2 s of a process's first call."""
 RISKY = 64
-"""Risky trials that kernels are compiled for at most: each takes up to a second and, where it is of a new kind, the
-compiling of a kernel. Huge ones are left out, which take the memory of a GPU, and layouts that only change strides."""
+"""Risky trials that kernels are compiled for at most: each takes up to a second, and maybe a compile."""
 MOST_SHARES, CORES_A_SHARE = 4, 4
-"""Processes of one target at most, and cores for each: base and head, and other cards, are compiled meanwhile."""
+"""Processes of one target at most, and cores for each: other libraries are compiled meanwhile."""
 
 
 class CompileRequest(Message):
-    """All of a package's kernels for one target. All paths are absolute."""
+    """All of a package's kernels for one target. Paths are absolute."""
 
     library: Path
-    """The folder with the package's sources and Triton's cache, which becomes a library's."""
+    """The folder that becomes a library's, with the package's sources and Triton's cache."""
     package: str
     card: Path
-    """The file of the commit's own card."""
     cases: dict[str, dict[str, AxisValue]]
-    """Their axes by their ids, or those of trials. Timed ones first, so that what they launch is known as theirs."""
+    """Axes by the id of a case or trial. Timed ones first, so that what they launch is known as theirs."""
     timed: frozenset[str]
     """What is not timed is fuzzed: a kernel that cannot be compiled for it is the fuzzer's to report."""
     target: str | None = None
     """Such as "sm_90"; for None nothing is compiled."""
     turn: float = 0.0
-    """With which of what @triton.autotune chooses from it begins, as a share of them. Where that is not 0, it fills the
-    cache for another process, which calls the same timed cases and tells what they launch."""
+    """With which of what @triton.autotune chooses from it begins, as a share. Where that is not 0, it fills the cache
+    for another process, which calls the same timed cases and tells what they launch."""
 
 
 class PackageKernel(Message):
     """One Triton kernel that a timed case launches, compiled for one target and one kind of arguments."""
 
     name: str
-    """The kernel's, with the configuration where there are several; and with the case where an earlier case of the
-    target has another kernel of that name."""
+    """With the configuration where there are several, and with the case where an earlier one has the name."""
     target: str
     entry: str
     """Its folder in the cache."""
     case: str
     """The id of the first case that needs it."""
     config: str | None
-    """One of several that @triton.autotune chooses from when it measures; None where there is no choice."""
+    """One of several that @triton.autotune chooses from when it measures."""
 
 
 class Compiled(Message):
-    """What there is to say: reports of a process and of its cases are added up."""
+    """Reports of a process and of its cases, which are added up."""
 
     operators: frozenset[str] = frozenset()
     """What the package registered with torch, as "my_ops::scale": sides that share one cannot share a process."""
@@ -101,11 +95,10 @@ class Compiled(Message):
     """The installed modules that importing the package imports, in that order."""
     kernels: tuple[PackageKernel, ...] = ()
     launched: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """By target and timed case, as "sm_90/ID", all that its call launches: folders of the cache, each once, for how
-    often and in which order its Python decides, which is compared, too. A case is not there where what it launches may
-    depend on more than the build sees."""
+    """By target and timed case, as "sm_90/ID", the folders of the cache that its call launches, each once: how often
+    and in which order its Python decides. A case is missing where that may depend on more than the build sees."""
     skipped: dict[str, str] = Field(default_factory=dict)
-    """What stopped the call of a case, whose kernels are not in the cache, by its id: "my_kernels/swiglu.py:12: …"."""
+    """By case, what stopped its call, so that its kernels are not in the cache: "my_kernels/swiglu.py:12: …"."""
     error: str | None = None
     """A kernel that a timed case launches has an error, or the package cannot be imported."""
     done: bool = False
@@ -114,8 +107,7 @@ class Compiled(Message):
 def build_package(
     sources: Mapping[str, bytes], card: CardFacts, spec: Package, sha: str | None, limits: TimeLimits
 ) -> Library:
-    """The library of these files, compiled unless the cache holds it, for what was asked for, else the L4 and the GPU
-    at hand."""
+    """The library of these files, compiled unless the cache holds it."""
     triton = interpreter.installed().triton
     if triton is None:
         say(f"triton is not installed: the kernels of {card.name} are not compiled (pip install triton)")
@@ -132,7 +124,6 @@ def build_package(
         "environment": sorted((name, value) for name, value in os.environ.items() if READ_BY_TRITON.fullmatch(name)),
     }
     key = build_cache.digest(decisive)[:32]
-    of_host = {**decisive, "files": counted.digests(sources, host=True)}
     follows = not any(UNSEEN.search(sources[name]) for name in counted.whole)
     of = sha[:7] if sha else "the working tree"
 
@@ -142,9 +133,8 @@ def build_package(
         begun, file = time.monotonic(), card.file.absolute()
         of_card = CompileRequest(library=work.absolute(), package=spec.name, card=file, **cases(card))
         made = compile_package(of_card, targets or (None,), limits, of)
-        for why in dict.fromkeys(made.skipped.values()):
-            ids = [id_ for id_, one in made.skipped.items() if one == why]
-            say(f"not compiled beforehand of {of}: {', '.join(ids[:3])}: {why}")
+        for why, case in {why: case for case, why in reversed(made.skipped.items())}.items():
+            say(f"not compiled beforehand of {of}: {case}: {why}")
         code = facts(work / CACHE, made.kernels) if targets else MachineCode((), "it was compiled for no GPU")
         return Manifest(
             card=card.name,
@@ -159,7 +149,7 @@ def build_package(
             sha256=content_digest(work, "package"),
             kernels=code.kernels,
             facts_missing=code.missing,
-            host=build_cache.digest(of_host),
+            host=build_cache.digest({**decisive, "files": counted.digests(sources, host=True)}),
             code=_code(work / CACHE, made) if follows else {},
         )
 
@@ -181,7 +171,8 @@ def compile_package(
         for share, worker in zip(shares, workers, strict=True):
             worker.send(share)
         for at, (share, worker) in enumerate(zip(shares, workers, strict=True)):
-            while True:
+            report = Compiled()
+            while not report.done:
                 try:
                     report = worker.receive(Compiled, max(0.0, deadline - time.monotonic()))
                 except WorkerError as error:
@@ -196,8 +187,6 @@ def compile_package(
                         raise CannotCompileError(f"{name} could not be compiled: {broken}")
                     raise CompileError(name, share.target, report.error, log, (report.error,))
                 reports.append(report)
-                if report.done:
-                    break
             advance(", ".join(dict.fromkeys(str(one.target) for one in shares[at + 1 :])))
     return Compiled(
         operators=frozenset(name for report in reports for name in report.operators),
@@ -210,8 +199,7 @@ def compile_package(
 
 def _shares(request: CompileRequest, targets: Sequence[str | None]) -> list[CompileRequest]:
     """What each process compiles. All of a target call every timed case, each beginning with another one and with other
-    configurations: whoever comes second finds a kernel in the cache. Each imports the package anew, so that it takes a
-    few cores to be worth it."""
+    configurations: whoever comes second finds a kernel in the cache."""
     most = max(1, min(MOST_SHARES, (os.cpu_count() or 1) // CORES_A_SHARE, len(request.cases)))
     parts = most if any(targets) else 1
     timed, fuzzed = ([one for one in request.cases if (one in request.timed) is kind] for kind in (True, False))
@@ -223,14 +211,13 @@ def _shares(request: CompileRequest, targets: Sequence[str | None]) -> list[Comp
 def _named(kernels: Iterable[PackageKernel]) -> tuple[PackageKernel, ...]:
     """Each kernel of a target once, of the first case that has it, by a name of its own."""
     made: dict[tuple[str, str], PackageKernel] = {}
-    known: set[tuple[str, str]] = set()
     for kernel in kernels:
-        target, here = kernel.target, f"{kernel.name} at {kernel.case}"
-        if (target, kernel.entry) not in known:
+        if (kernel.target, kernel.entry) not in made:
+            taken = {one.name for one in made.values() if one.target == kernel.target}
+            here = f"{kernel.name} at {kernel.case}"
             names = chain((kernel.name, here), (f"{here} #{number}" for number in count(2)))
-            name = next(one for one in names if (target, one) not in made)
-            made[target, name] = kernel.model_copy(update={"name": name})
-            known.add((target, kernel.entry))
+            name = next(one for one in names if one not in taken)
+            made[kernel.target, kernel.entry] = kernel.model_copy(update={"name": name})
     return tuple(made.values())
 
 
@@ -249,16 +236,16 @@ def cases(card: CardFacts) -> dict[str, Any]:
     """Every case that may be timed, the target first, what is fuzzed, and of what is risky besides one of each kind."""
     timed = {case.id: case.axes for name, suite in card.suites.items() if name != "cpu" for case in suite}
     listed = fuzz_trials.trials(FUZZ_SEED, card, "cuda")
-    kinds = {_kind(trial) for trial in listed}
-    risks = fuzz_trials.risks(FUZZ_SEED, card, "cuda")  # none that is huge
-    risky = {_kind(trial): trial for trial in risks if _kind(trial) not in kinds}
-    fuzzed = {trial.id: trial.axes for trial in (*listed, *list(risky.values())[:RISKY])}
+    known = set(map(_kind, listed))
+    risky = {_kind(trial): trial for trial in fuzz_trials.risks(FUZZ_SEED, card, "cuda")}  # none is huge
+    new = [trial for kind, trial in risky.items() if kind not in known][:RISKY]
+    fuzzed = {trial.id: trial.axes for trial in (*listed, *new)}
     return {"cases": {**timed, **fuzzed, **timed}, "timed": frozenset(timed)}
 
 
 def _kind(trial: Trial) -> tuple[object, ...]:
-    """What Triton may compile another kernel for: words and booleans, and of a number whether it is 1, whether it is a
-    multiple of 16, and its power of two, from which block sizes follow. Of the ways of calling one shifts addresses."""
+    """What Triton may compile another kernel for: words, booleans, whether a number is 1 or a multiple of 16, and its
+    power of two, from which block sizes follow. Of the ways of calling one shifts addresses."""
     kinds: dict[str, object] = {}
     for axis, value in trial.axes.items():
         if isinstance(value, int) and not isinstance(value, bool):
@@ -269,22 +256,13 @@ def _kind(trial: Trial) -> tuple[object, ...]:
 
 
 def _code(cache: Path, made: Compiled) -> dict[str, dict[str, str]]:
-    """By target and timed case, a digest of all that a call launches: machine code, and how Triton launches it."""
+    """By target and timed case, a digest of all that a call launches."""
     code: dict[str, dict[str, str]] = {}
     for launched, entries in made.launched.items():
         target, _, case = launched.partition("/")
-        parts = [
-            [machine_code.elf_digest([cubin.read_bytes()], machine_code.NO_CODE), {**told, "hash": None}]
-            for cubin, told in (_compiled(cache / entry) for entry in entries)
-        ]
-        code.setdefault(target, {})[case] = build_cache.digest({"launched": parts})
+        parts = {"launched": [machine_code.cached_launch(cache / entry) for entry in entries]}
+        code.setdefault(target, {})[case] = build_cache.digest(parts)
     return code
-
-
-def _compiled(entry: Path) -> tuple[Path, dict[str, Any]]:
-    """The machine code of a folder of the cache, and what Triton says of it."""
-    [cubin] = entry.glob("*.cubin")
-    return cubin, json.loads(cubin.with_suffix(".json").read_bytes())
 
 
 def facts(cache: Path, kernels: Sequence[PackageKernel]) -> MachineCode:
@@ -295,17 +273,7 @@ def facts(cache: Path, kernels: Sequence[PackageKernel]) -> MachineCode:
         return MachineCode((), tuned if kernels else "no Triton kernel was compiled for a timed case")
     try:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = pool.map(partial(_facts, cache), wanted)
+            found = pool.map(lambda one: machine_code.read_cached(cache / one.entry, one.target, one.name), wanted)
             return MachineCode(tuple(sorted(found, key=lambda kernel: (kernel.target, kernel.name))))
     except KernelgateError as error:
         return MachineCode((), str(error))
-
-
-def _facts(cache: Path, kernel: PackageKernel) -> KernelFacts:
-    cubin, told = _compiled(cache / kernel.entry)
-    found = machine_code.read(cubin)
-    if len(found) != 1:
-        raise KernelgateError(f"{cubin} has {len(found)} kernels, where Triton writes one")
-    changed: dict[str, object] = {"target": kernel.target, "name": kernel.name}  # for sm_90 Triton compiles sm_90a
-    changed |= {"dynamic_shared_bytes": told["shared"], "threads": machine_code.WARP * told["num_warps"]}
-    return found[0].model_copy(update=changed)

@@ -1,16 +1,13 @@
 """Makes a card's calls with a GPU that is not there, so that Triton compiles what they launch: the worker's part.
 
 A wrapper picks its launch by what it asks, also when it is imported: is this tensor on a GPU, of what compute
-capability? Here tensors are the CPU's and say that they are cuda:0; nothing is launched and nothing takes time.
-
-What a case launches here, it launches on a GPU, too, as long as nothing asks for what is known only there: the GPU's
-other properties, such as how many multiprocessors it has, or a tensor's values. From the first such question on, whose
-answer may be kept, nothing is told.
+capability? Here tensors are the CPU's and say that they are cuda:0; nothing is launched. A GPU would launch the same,
+until something asks for what is known only there: the GPU's other properties, such as how many multiprocessors it has,
+or a tensor's values. The answer may be kept: from then on nothing is told.
 """
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import gc
 import os
@@ -18,11 +15,8 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext, suppress
+from contextlib import chdir, contextmanager, nullcontext, suppress
 from functools import partial, wraps
-from importlib.machinery import ExtensionFileLoader
-from math import prod
-from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -49,9 +43,8 @@ from kernelgate.bench.kernel.triton_build import SOURCES, Compiled, CompileReque
 from kernelgate.bench.system.worker import Doing, Leader
 
 SIDE = "build"
-MAX_TEXT = 500
 _DIAGNOSTIC = re.compile(rf"^(?:{SOURCES}/)?(?P<place>\S+?:\d+):\d+: error: (?P<text>.*)$", re.MULTILINE)
-"""Of the compiler behind the front end, which prints on standard error."""
+"""What Triton's compiler behind the front end prints on standard error."""
 _PTXAS = re.compile(r"^ptxas.*?(?:error|fatal)\s*: (?P<text>.*)$", re.MULTILINE)
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
 _RUN_THE_KERNEL = frozenset({"CUDA", "CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd"})
@@ -72,48 +65,50 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
     faulthandler.enable()
     if request.target:
         pretend(archs.target(request.target.removeprefix("sm_")), alias)
-    operators = watch_operators(alias, folder)
+    operators = loading.watch_operators(alias, folder)
     try:
         kernel = loading.load(request.card)
         before, variables = set(sys.modules), loading.variables_of(alias)
         package = loading.load_package(SOURCES, request.package, SIDE, importer=type(kernel).__module__)
     except KernelgateError as error:
-        why = _said(error.place, error.text) if isinstance(error, PackageImportError) else str(error)
-        cause = error.__cause__
-        lacks = (cause.name or "").partition(".")[0] if isinstance(cause, ModuleNotFoundError) else ""
-        if lacks not in ("", alias, request.package.partition(".")[0]):
-            why += f"; if {lacks} is of another project, install it in the Python that compiles: {sys.executable}"
-        if request.target and (why == str(error) or isinstance(cause, ImportError | SyntaxError)):
-            return Compiled(error=why)
-        return Compiled(skipped=dict.fromkeys(request.cases, why), done=True)  # it may be right on a GPU
+        return _unloadable(request, alias, error)
     places = tuple(f"{place}{os.sep}" for place in sys.path if place)
     new = [(name, getattr(sys.modules[name], "__spec__", None)) for name in list(sys.modules) if name not in before]
     installed = (name for name, spec in new if spec and str(spec.origin).startswith(places))
     # What a package says to others through the environment, it must say before they are imported.
     leader.send(Compiled(operators=operators(), imports=() if variables else tuple(installed)))
     # Where there is nothing to compile, a call would compute on the CPU what is meant for a GPU.
-    if not request.target or not any(b"triton" in path.read_bytes() for path in folder.rglob("*.py")):
-        return Compiled(operators=operators(), done=True)
-    for case, axes in request.cases.items():
+    compiles = request.target and any(b"triton" in path.read_bytes() for path in folder.rglob("*.py"))
+    for case, axes in request.cases.items() if compiles else ():
         leader.send(Doing(doing=case))
         timed, skipped, begun = case in request.timed, dict[str, str](), os.fstat(2).st_size
-        made: list[PackageKernel] = []
         try:
-            with compiling(request, case) as made, watch() if timed else nullcontext():
+            with compiling(request, case) as made, Watch() if timed else nullcontext():  # type: ignore[no-untyped-call]
                 call(kernel, package, CaseAxes(axes))
         except (Exception, SystemExit) as error:
             failed = failure_behind(error, begun)
             if failed and timed:
                 return Compiled(error=failed)
-            place = loading.place(error, SOURCES, request.card.parent)
-            text = loading.plain(_short(str(error)), alias)
-            skipped[case] = failed or _said(place, f"{type(error).__name__}: {text}")
+            text = f"{type(error).__name__}: {loading.plain(_short(str(error)), alias)}"
+            skipped[case] = failed or _said(loading.place(error, SOURCES, request.card.parent), text)
         kernels = tuple(made) if timed and not request.turn else ()
         known = timed and not (request.turn or skipped or UNFORESEEN)
-        entries = tuple(sorted({one.entry for one in kernels}))
-        launched = {f"{request.target}/{case}": entries} if known else {}
+        launched = {f"{request.target}/{case}": tuple(sorted({one.entry for one in kernels}))} if known else {}
         leader.send(Compiled(kernels=kernels, launched=launched, skipped=skipped))
     return Compiled(operators=operators(), done=True)
+
+
+def _unloadable(request: CompileRequest, alias: str, error: KernelgateError) -> Compiled:
+    """What a card or package that cannot be loaded means: a mistake, unless it may be right on a GPU."""
+    why, cause = str(error), error.__cause__
+    if isinstance(error, PackageImportError):
+        why = _said(error.place, error.text)
+    lacks = (cause.name or "").partition(".")[0] if isinstance(cause, ModuleNotFoundError) else ""
+    if lacks not in ("", alias, request.package.partition(".")[0]):
+        why += f"; if {lacks} is of another project, install it in the Python that compiles: {sys.executable}"
+    if request.target and (why == str(error) or isinstance(cause, ImportError | SyntaxError)):
+        return Compiled(error=why)
+    return Compiled(skipped=dict.fromkeys(request.cases, why), done=True)
 
 
 UNFORESEEN: set[str] = set()
@@ -124,18 +119,13 @@ READS_VALUES = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
 class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """While it is entered, notes what reads values of tensors."""
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        by_index = func is torch.ops.aten.index.Tensor and not any(
-            isinstance(one, torch.Tensor) and one.dtype in (torch.bool, torch.uint8) for one in args[1]
-        )
-        if READS_VALUES & {*getattr(func, "tags", ())} and not by_index:
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        indexes = func is torch.ops.aten.index.Tensor
+        tensors = [one for one in args[1] if isinstance(one, torch.Tensor)] if indexes else []
+        by_mask = any(one.dtype in (torch.bool, torch.uint8) for one in tensors)
+        if READS_VALUES & {*getattr(func, "tags", ())} and (by_mask or not indexes):
             UNFORESEEN.add(str(func))
         return func(*args, **(kwargs or {}))
-
-
-watch: Callable[[], AbstractContextManager[object]] = Watch
 
 
 class _Asked(SimpleNamespace):
@@ -150,8 +140,7 @@ class _Asked(SimpleNamespace):
 
 
 def compile_launcher(compiled: Any) -> None:
-    """What Triton needs the C compiler for before a first launch. Without a driver to link with, each process that
-    launches has to wait for that."""
+    """What Triton needs the C compiler for: else each process waits for it. Nothing without a driver to link with."""
     from triton.backends.nvidia import driver
 
     # The compiler writes the path of its source into the library, whose bytes shall be the same for every build.
@@ -163,8 +152,8 @@ def compile_launcher(compiled: Any) -> None:
 
 @contextmanager
 def compiling(request: CompileRequest, case: str) -> Iterator[list[PackageKernel]]:
-    """Until the block ends, `kernel[grid](…)` compiles in this process: gives what it has compiled so far. Of a timed
-    case all of @triton.autotune's configurations are compiled; of another one, that which is fuzzed."""
+    """Until the block ends, `kernel[grid](…)` compiles, and is added to what this gives: of a timed case all that
+    @triton.autotune chooses from, of another one that which is fuzzed."""
     from triton.runtime.jit import JITFunction
 
     made, configs, launch = list[PackageKernel](), list[str | None]([None]), JITFunction.run
@@ -183,8 +172,8 @@ def compiling(request: CompileRequest, case: str) -> Iterator[list[PackageKernel
             compile_launcher(compiled)
         entry = Path(next(iter(compiled.metadata_group.values()))).parent.name
         name = f"{kernel.__name__}[{configs[-1]}]" if configs[-1] else kernel.__name__
-        of: dict[str, Any] = {"target": request.target, "case": case, "config": configs[-1]}
-        made.append(PackageKernel(name=name, entry=entry, **of))
+        target = request.target or ""
+        made.append(PackageKernel(name=name, target=target, entry=entry, case=case, config=configs[-1]))
         return compiled
 
     tuning = triton_runtime.every_config(configs.append, request.turn) if timed else triton_runtime.one_config(axes)
@@ -192,20 +181,8 @@ def compiling(request: CompileRequest, case: str) -> Iterator[list[PackageKernel
         yield made
 
 
-def failure_behind(error: BaseException | None, begun: int) -> str | None:
-    """Place and text of the kernel's error that led to this one; None where no kernel's did. `begun`: where what is
-    printed about it may begin in the file of standard error."""
-    while error is not None and not hasattr(error, "of_kernel"):
-        error = error.__cause__ or error.__context__
-    if error is None:
-        return None
-    printed = os.pread(2, os.fstat(2).st_size - begun, begun)
-    return explain(error, error.of_kernel, printed.decode(errors="replace"))
-
-
 def call(kernel: Kernel, package: Any, case: CaseAxes) -> None:
-    """One call of the card, on inputs of the right shapes. Where the case is of that, others follow, each with a tensor
-    off an aligned address: Triton compiles another kernel."""
+    """One call of the card; of a case of misaligned tensors, which Triton has other kernels for, one more of each."""
     given = operands.inputs(kernel, case, BlankDraw(case, "cpu", 0))
     outs = operands.empty_outputs(kernel, operands.output_shapes(kernel, case, given), "cpu")
     bound = Bound(kernel, package)
@@ -214,69 +191,39 @@ def call(kernel: Kernel, package: Any, case: CaseAxes) -> None:
     def off(which: str, name: str, tensor: torch.Tensor) -> torch.Tensor:
         return torch.zeros(tensor.numel() + 1, dtype=tensor.dtype)[1:].view(tensor.shape) if name == which else tensor
 
-    names = [name for name, _ in operands.tensors({**given, **outs})] if case.get(WAY) == OFFSET else []
-    for name in names:
+    for name, _ in operands.tensors({**given, **outs}) if case.get(WAY) == OFFSET else ():
         inputs, outputs = (operands.changed_by_name(values, partial(off, name)) for values in (given, outs))
         with suppress(Exception):  # it may refuse that
             bound.prepared(case, inputs, outputs)()
 
 
-def watch_operators(alias: str, folder: Path) -> Callable[[], frozenset[str]]:
-    """Gives the function that tells what the package in `folder` has registered since, without overloads' names. What
-    torch and installed packages register when they are first imported is not its own: both sides have it from the same
-    file."""
-
-    before, others, define = operands.registered(), set[str](), torch.library.Library.define
-    own, installed = folder.resolve(), [Path(place).resolve() for place in sys.path if place]
-
-    def noted(library: Any, schema: str, *args: Any, **kwargs: Any) -> Any:
-        if not loading.called_by(alias):
-            others.add(f"{library.ns}::{schema.partition('(')[0].partition('.')[0].strip()}")
-        return define(library, schema, *args, **kwargs)  # type: ignore[no-untyped-call]
-
-    def watched(load: Callable[..., Any], path_of: Callable[[Any], Any]) -> Callable[..., Any]:
-        def loads(loader: Any, *args: Any, **kwargs: Any) -> Any:
-            path = Path(str(path_of([*args, *kwargs.values()][0]))).resolve()
-            if path.is_relative_to(own) or not any(map(path.is_relative_to, installed)):
-                return load(loader, *args, **kwargs)
-            known = operands.registered()
-            try:
-                return load(loader, *args, **kwargs)
-            finally:
-                others.update(operands.registered() - known)
-
-        return loads
-
-    torch.library.Library.define = noted  # type: ignore[method-assign, assignment]
-    # The two ways by which compiled operators come into a process: torch.ops.load_library, and a module's import.
-    ctypes.CDLL.__init__ = watched(ctypes.CDLL.__init__, str)  # type: ignore[method-assign]
-    modules: Any = ExtensionFileLoader
-    modules.create_module = watched(modules.create_module, attrgetter("origin"))
-    return lambda: frozenset(operands.registered() - before - others)
-
-
-def explain(error: Any, kernel: Any, printed: str) -> str:
-    """Place and text of an error that compiling `kernel`, a triton.JITFunction, raised; `printed` was meanwhile. The
-    place is a line of the package, such as "my_kernels/swiglu.py:12", or of another file, with its whole path."""
+def failure_behind(error: BaseException | None, begun: int) -> str | None:
+    """Place, such as "my_kernels/swiglu.py:12", and text of the kernel's error that led to this one; None where no
+    kernel's did. `begun`: where what is printed about it may begin in the file of standard error."""
     from triton.compiler.errors import CompilationError
-    from triton.runtime.errors import PTXASError
-    from triton.runtime.jit import JITCallable
+    from triton.runtime import errors, jit
 
+    while error is not None and not hasattr(error, "of_kernel"):
+        error = error.__cause__ or error.__context__
+    if error is None:
+        return None
     if isinstance(error, CompilationError):
         while isinstance(error.__cause__, CompilationError):  # one for each function on the way: the innermost is wrong
             error = error.__cause__
-        functions = (value for value in gc.get_objects() if issubclass(type(value), JITCallable))
+        functions = (value for value in gc.get_objects() if issubclass(type(value), jit.JITCallable))
         function = next((one for one in functions if one.src == error.src), None)
         place = _at(function, getattr(error.node, "lineno", 1)) if function is not None else ""
         return _said(place, error.error_message or str(error.__cause__ or error))
-    if isinstance(error, PTXASError):
+    if isinstance(error, errors.PTXASError):
         killed = re.search(r"failed with error code -(\d+)$", str(error), re.MULTILINE)
         match = _PTXAS.search(str(error))
         why = f"ptxas died due to signal {killed[1]}" if killed else f"ptxas: {match['text']}" if match else str(error)
-        return _said(_at(kernel, 1), why)
+        return _said(_at(error.of_kernel, 1), why)
+    printed = os.pread(2, os.fstat(2).st_size - begun, begun).decode(errors="replace")
     if match := _DIAGNOSTIC.search(printed):
         return _said(match["place"], match["text"])
-    return _said(loading.place(error, SOURCES) or _at(kernel, 1), f"{type(error).__name__}: {_short(str(error))}")
+    place = loading.place(error, SOURCES) or _at(error.of_kernel, 1)
+    return _said(place, f"{type(error).__name__}: {_short(str(error))}")
 
 
 def _said(place: str, text: str) -> str:
@@ -285,7 +232,7 @@ def _said(place: str, text: str) -> str:
 
 def _short(text: str) -> str:
     """The first line that says something."""
-    return next(filter(None, map(str.strip, text.splitlines())), "no message")[:MAX_TEXT]
+    return next(filter(None, map(str.strip, text.splitlines())), "no message")[:500]
 
 
 def _at(function: Any, line: int) -> str:
@@ -296,8 +243,7 @@ def _at(function: Any, line: int) -> str:
 
 
 def pretend(target: Target, alias: str) -> None:
-    """From now on this process sees one GPU of the target's compute capability. `alias`: the package's name in
-    sys.modules."""
+    """From now on this process sees one GPU of the target's capability. `alias`: the package's in sys.modules."""
     from triton.backends.compiler import GPUTarget
     from triton.runtime import driver
 
@@ -305,18 +251,17 @@ def pretend(target: Target, alias: str) -> None:
     capability = target[:2]
     models = {archs.target(one.limits.target.removeprefix("sm_"))[:2]: one for one in (*hardware.GPUS.values(),)[::-1]}
     model = models[max((one for one in models if one <= capability), default=min(models))]
-    limits = model.limits
     properties = _Asked(  # by torch's names, and by Triton's
         name=f"NVIDIA {model.name}",
         major=capability[0],
         minor=capability[1],
         **dict.fromkeys(("multi_processor_count", "multiprocessor_count"), model.sm_count),
-        **dict.fromkeys(("regs_per_multiprocessor", "max_num_regs"), limits.registers),
-        **dict.fromkeys(("shared_memory_per_block_optin", "max_shared_mem"), limits.block_shared_bytes),
+        **dict.fromkeys(("regs_per_multiprocessor", "max_num_regs"), model.limits.registers),
+        **dict.fromkeys(("shared_memory_per_block_optin", "max_shared_mem"), model.limits.block_shared_bytes),
         **dict.fromkeys(("warp_size", "warpSize"), 32),
         shared_memory_per_block=48 * 1024,
-        shared_memory_per_multiprocessor=limits.shared_bytes,
-        max_threads_per_multi_processor=32 * limits.warps,
+        shared_memory_per_multiprocessor=model.limits.shared_bytes,
+        max_threads_per_multi_processor=32 * model.limits.warps,
         total_memory=80 * 2**30,
         L2_cache_size=int(model.l2_bytes),
         sm_clock_rate=1_500_000,
@@ -368,18 +313,14 @@ class ClaimsCuda(TorchFunctionMode):
         torch.Tensor.device.__get__: CUDA,
         torch.Tensor.get_device: 0,
     }
-    _products = frozenset(
-        {
-            *(torch.matmul, torch.mm, torch.bmm, torch.addmm, torch.baddbmm, torch.einsum, torch.nn.functional.linear),
-            *(torch.Tensor.matmul, torch.Tensor.__matmul__, torch.Tensor.mm, torch.Tensor.bmm),
-            *(torch.conv1d, torch.conv2d, torch.conv3d),
-        }
+    _products = (
+        *(torch.matmul, torch.mm, torch.bmm, torch.addmm, torch.baddbmm, torch.einsum, torch.nn.functional.linear),
+        *(torch.Tensor.matmul, torch.Tensor.__matmul__, torch.Tensor.mm, torch.Tensor.bmm),
+        *(torch.conv1d, torch.conv2d, torch.conv3d),
     )
     """What takes a GPU a moment and a CPU minutes: answered with zeros of the right shape and dtype."""
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         if func in self._answers:
             return self._answers[func]
         if func in (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__):
@@ -395,8 +336,8 @@ class ClaimsCuda(TorchFunctionMode):
             named["pin_memory"] = False
         if func in self._products:
             return _blank(func, args, named)
-        places = (isinstance(one, str | torch.device) and str(one).startswith("cuda") for one in args)
-        args = tuple(CPU if there else one for one, there in zip(args, places, strict=True))
+        is_cuda = (isinstance(one, str | torch.device) and str(one).startswith("cuda") for one in args)
+        args = tuple(CPU if there else one for one, there in zip(args, is_cuda, strict=True))
         try:
             return func(*args, **named)
         except NotImplementedError:  # the CPU has no code for this dtype
@@ -415,8 +356,8 @@ def _blank(func: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any
 
 
 def _on_the_cpu(claims: ClaimsCuda, alias: str) -> Callable[..., None]:
-    """Library.impl for operators that the package defines: what is meant for CUDA is called for the CPU's tensors, put
-    back into this mode, for torch has left every one there."""
+    """Library.impl for operators that the package defines: what is meant for CUDA is called for the CPU's tensors, in
+    this mode again, for torch leaves every one there."""
     register: Callable[..., None] = torch.library.Library.impl
     for_cuda: set[tuple[str, str]] = set()
 
@@ -433,7 +374,7 @@ def _on_the_cpu(claims: ClaimsCuda, alias: str) -> Callable[..., None]:
 
         @wraps(fn)
         def inside(*args: Any, **kwargs: Any) -> Any:
-            with claims, watch():
+            with claims, Watch():  # type: ignore[no-untyped-call]
                 return fn(*args, **kwargs)
 
         return register(library, op_name, inside, key, **options)
@@ -442,14 +383,13 @@ def _on_the_cpu(claims: ClaimsCuda, alias: str) -> Callable[..., None]:
 
 
 class BlankDraw(Draw):
-    """Zeros in place of real numbers: compiling needs no values, and zeros that the system makes when they are read, as
-    numpy's are and torch's are not, cost neither time nor memory."""
+    """Zeros in place of real numbers: numpy's, which the system makes when they are read, cost no time and memory."""
 
     def __call__(self, *shape: int, dtype: str | None = None) -> torch.Tensor:
         wanted = TORCH_DTYPES[known(dtype)] if dtype else self.dtype
         if not wanted.is_floating_point:
             return super().__call__(*shape, dtype=dtype)
-        return torch.from_numpy(numpy.zeros(prod(shape) * wanted.itemsize, numpy.uint8)).view(wanted).view(shape)
+        return torch.from_numpy(numpy.zeros((*shape, wanted.itemsize), numpy.uint8)).view(wanted).view(shape)
 
     def normal(self, *shape: int) -> torch.Tensor:
         return self(*shape, dtype="fp32")
@@ -459,7 +399,7 @@ class BlankDraw(Draw):
 
 
 def _answer(asked: Any, answers: Mapping[str, Any]) -> Any:
-    """Gives what is asked its answers: functions of their own, for torch.compile's tables hold no function twice."""
+    """Each answer is a function of its own, for torch.compile's tables hold no function twice."""
     for name, answer in answers.items():
         setattr(asked, name, lambda *_, answer=answer, **__: answer)
     return asked

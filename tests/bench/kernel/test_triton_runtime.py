@@ -214,7 +214,7 @@ def test_where_a_package_is_looked_for(tmp_path: Path) -> None:
         package_sources(tmp_path, Package("ops"))
     places = "ops/ with Python files, ops.py, src/ops/ and src/ops.py"
     assert str(caught.value) == f"{tmp_path} has no package ops: looked for {places}"
-    with pytest.raises(NoKernelError, match=r"Package\('a/../b'\): this is no name of a package or module"):
+    with pytest.raises(NoKernelError, match=r"Package\('a/../b'\): this is no name of a module"):
         package_sources(tmp_path, Package("a/../b"))
 
 
