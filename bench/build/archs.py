@@ -38,14 +38,9 @@ def parse(arch_list: str) -> tuple[Target, ...]:
     """The targets of a TORCH_CUDA_ARCH_LIST such as "8.9;9.0a", sorted. Raises UsageError for what is no target."""
     found = set()
     for word in filter(None, re.split(r"[;,\s]+", arch_list)):
-        if (match := re.fullmatch(r"(\d+\.\da?)(f?)(\+PTX)?", word)) is None:
-            raise UsageError(f"{ARCH_LIST}: {word!r} is not a compute capability: write such as '8.9' or '8.9;9.0'")
-        if match[2] or match[3]:
-            kind = "PTX" if match[3] else "family-specific features"
-            raise UsageError(
-                f"{ARCH_LIST}: {word!r} is not supported, because targets are compiled to plain machine code, "
-                f"without {kind}: write {match[1]!r}"
-            )
+        if not re.fullmatch(r"\d+\.\da?", word):
+            said = "is not a compute capability: write such as '8.9' or '8.9;9.0a', without +PTX"
+            raise UsageError(f"{ARCH_LIST}: {word!r} {said}")
         found.add(target(word.replace(".", "")))
     return tuple(sorted(found))
 
@@ -66,10 +61,8 @@ def demanded(wanted: Collection[Target], available: Collection[Target], card: st
     wanted = {with_plain_code(one, available) for one in wanted}
     if missing := [sm(one) for one in sorted(wanted) if one not in available]:
         has = ", ".join(map(sm, sorted(available))) or "none"
-        raise CannotCompileError(
-            f"{ARCH_LIST} asks for {', '.join(missing)}, but the sources of {card} have no translation unit for it; "
-            f"they have: {has}"
-        )
+        said = f"the sources of {card} have no translation unit for it; they have: {has}"
+        raise CannotCompileError(f"{ARCH_LIST} asks for {', '.join(missing)}, but {said}")
     specific: set[Target] = {(*target, "a") for target in wanted if len(target) == 2}
     return tuple(sorted({*wanted, *specific.intersection(available)}))
 

@@ -69,10 +69,11 @@ def build(sources: Sources, sha: str | None, *, namespace: str | None = None, li
     if wanted is None and (sources.binding == "pybind" or old):  # it is of one torch, whatever the card says
         sources = replace(sources, spec=sources.spec.of_torch(installed))
     if wanted and wanted != installed and not f"{installed.split('+')[0]}.".startswith(f"{wanted}."):
-        raise CannotCompileError(
-            f"the card {sources.card} is compiled for torch {wanted}, but torch {installed} is installed "
-            "here: install that version, or name the one that will load the library in the card"
+        said = "install that version, or name the one that will load the library in the card"
+        text = (
+            f"the card {sources.card} is compiled for torch {wanted}, but torch {installed} is installed here: {said}"
         )
+        raise CannotCompileError(text)
     if sources.binding == "tvm_ffi" and tools.tvm_ffi is None:
         raise CannotCompileError(f"{sources.card} is bound by TVM-FFI, which is missing: pip install apache-tvm-ffi")
     chosen = _targets(sources, tools)
@@ -83,10 +84,9 @@ def build(sources: Sources, sha: str | None, *, namespace: str | None = None, li
     except CompileError as error:
         if (tools.torch.include / CUDA_MACROS).is_file() or not NO_CUDA_HEADER.search(error.first):
             raise
-        raise CannotCompileError(
-            f"{error.first}: the torch that is installed here, {installed}, is built for the CPU: build where a torch "
-            "with CUDA is installed, or, for cpu_cases, name in the card the C++ sources alone"
-        ) from None
+        said = "build where a torch with CUDA is installed, or, for cpu_cases, name in the card the C++ sources alone"
+        text = f"{error.first}: the torch that is installed here, {installed}, is built for the CPU: {said}"
+        raise CannotCompileError(text) from None
 
 
 def describe(built: Library) -> str:
@@ -139,9 +139,8 @@ def _targets(sources: Sources, tools: Toolchain) -> tuple[Target, ...]:
         return archs.demanded(wanted, available, sources.card)
     if available and tools.cuda is None:
         if not sources.host_units:
-            raise CannotCompileError(
-                f"{sources.card} has CUDA sources alone, but {tools.cuda_missing}; install it: {install}"
-            )
+            text = f"{sources.card} has CUDA sources alone, but {tools.cuda_missing}; install it: {install}"
+            raise CannotCompileError(text)
         say(f"{tools.cuda_missing}: only the CPU path is compiled (for a GPU: {install})")
         return ()
     gpus = archs.at_hand()

@@ -58,12 +58,11 @@ def cache_folder() -> Path:
     chosen = os.environ.get(CACHE_VARIABLE)
     try:
         named = chosen or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernelgate"
+        folder = Path(named).absolute()
+        str(folder).encode()
     except RuntimeError:
         text = f"there is no home folder for the cache (HOME is not set): set {CACHE_VARIABLE} to a folder that can be"
         raise KernelgateError(f"{text} written to") from None
-    folder = Path(named).absolute()
-    try:
-        str(folder).encode()
     except UnicodeEncodeError:
         text = f"the name of the cache, {str(folder)!a}, is no UTF-8 here: set {CACHE_VARIABLE}, or a locale of UTF-8"
         raise KernelgateError(text) from None
@@ -151,14 +150,9 @@ def _read(entry: Path) -> Library | None:
     except KernelgateError:
         return None
     known = found.manifest
-    whole = known.warnings is not None and known.host is not None and (entry / SOURCES).is_dir()
-    if known.kind == "extension" and not whole:
-        return None
     if known.kind == "package" or known.facts_missing is None or not known.targets:
         return found
     code = machine_code.facts(found.path)
-    if code.missing == known.facts_missing:
-        return found
     manifest = known.model_copy(update={"kernels": code.kernels, "facts_missing": code.missing})
     with suppress(OutputError):  # a cache that only others may write
         write_manifest(manifest, entry)

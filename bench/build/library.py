@@ -72,7 +72,7 @@ class Manifest(BaseModel, extra="forbid", frozen=True, defer_build=True):
     """Without occupancy, which is a GPU's. No default: a library without it is built again."""
     facts_missing: str | None = None
     warnings: tuple[CompilerWarning, ...] | None = None
-    """What the compilers warn of in the sources; null of a package, and of a library from before they were kept."""
+    """What the compilers warn of in the sources; null of a package."""
     host: str | None = None
     """A digest of what the host runs of it; null where that is not known."""
     code: dict[str, dict[str, str]] = {}
@@ -147,8 +147,7 @@ class Sides:
             return "each is what the project built itself, under one name"
         if new.kind == "package":
             both = sorted(set(old.operators) & set(new.operators))
-            more = f" and {len(both) - 3} more" if len(both) > 3 else ""
-            return f"both register the operator {', '.join(both[:3])}{more}" if both else None
+            return f"both register the operator {', '.join(both[:3])}" if both else None
         if new.binding in REGISTRIES:
             shared = old.shared_namespace and new.shared_namespace
             return f"both tell {REGISTRIES[new.binding]}, of which it knows each once in a process" if shared else None
@@ -170,10 +169,9 @@ def read_all(folder: Path) -> Libraries:
     name, pin, wanted = str(folder).rpartition(PIN)
     if pin:
         folder = Path(name)
-        digest = folder_digest(folder)
-        if digest != wanted:
-            said = f"{name} is not what was built: its files have the digest {digest}, not "
-            raise KernelgateError(f"{said}{wanted or 'one that was given'}; nothing of it was loaded")
+        if (digest := folder_digest(folder)) != wanted:
+            said = f"its files have the digest {digest}, not {wanted or 'one that was given'}"
+            raise KernelgateError(f"{name} is not what was built: {said}; nothing of it was loaded")
     alone = (folder / MANIFEST).exists()
     found = [read(folder)] if alone else [read(path.parent) for path in sorted(folder.glob(f"*/{MANIFEST}"))]
     absent: dict[str, str] = {}
@@ -206,9 +204,9 @@ def read(folder: Path) -> Library:
     """The library in `folder`. Raises KernelgateError where a file is missing, malformed, or not the one described."""
     try:
         manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
-        digest = content_digest(folder, manifest.kind)
-        known = manifest.card_sha256 is not None
-        card = hashlib.sha256(card_in(folder, manifest).read_bytes()).hexdigest() if known else None
+        digest, card = content_digest(folder, manifest.kind), None
+        if manifest.card_sha256 is not None:
+            card = hashlib.sha256(card_in(folder, manifest).read_bytes()).hexdigest()
     except OSError as error:
         raise KernelgateError(f"{folder} holds no compiled kernel: {error.filename}: {error.strerror}") from None
     except ValidationError as error:

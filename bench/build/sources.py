@@ -239,18 +239,18 @@ def read_sources(tree: Path, name: str, card: str, spec: Extension, check_out: C
 
 def _check_binding(name: str, sources: Sources) -> None:
     """Raises BuildError for what could be compiled, and not be loaded."""
-    modules = sorted({one.decode() for data in sources.files.values() for one in PYBIND.findall(data)})
+    modules = _modules(sources)
     if sources.binding == "pybind" and len(modules) > 1:
-        text = f"the sources of the card {sources.card} make several modules ({', '.join(modules)})"
+        text = f"the sources of the card {sources.card} make several modules ({', '.join(sorted(modules))})"
         raise BuildError(f"{name}: {text}: name those of one")
     if sources.binding != "torch" or registered(sources):
         return
     for word, what in OTHER_BINDINGS.items():
         if path := next((path for path, data in sources.files.items() if word in data), None):
-            raise BuildError(
-                f"{name}: {path} is bound to Python by {what}, which is not loaded here: register operators with "
-                'TORCH_LIBRARY or PYBIND11_MODULE, or have the project build itself: Command("pip install --no-deps .")'
+            ways = (
+                'use TORCH_LIBRARY or PYBIND11_MODULE, or the project\'s own build: Command("pip install --no-deps .")'
             )
+            raise BuildError(f"{name}: {path} is bound to Python by {what}, which is not loaded here: {ways}")
 
 
 def package_sources(tree: Path, spec: Package, check_out: CheckOut = whole) -> dict[str, bytes]:
@@ -258,9 +258,7 @@ def package_sources(tree: Path, spec: Package, check_out: CheckOut = whole) -> d
     Raises NoKernelError where there is none, and BuildError for a link out of the tree or an odd name."""
     name = spec.root
     if not all(part.isidentifier() for part in spec.name.split(".")):
-        raise NoKernelError(
-            f"Package({spec.name!r}): this is no name of a package or module, such as my_kernels.swiglu"
-        )
+        raise NoKernelError(f"Package({spec.name!r}): this is no name of a module, such as my_kernels.swiglu")
     check_out(spec.places)
     for root in (tree, tree / "src"):
         whole = sorted((root / name).rglob("*"))
@@ -299,10 +297,13 @@ def registered(sources: Sources) -> set[str]:
     return {one[one.lastindex or 0].decode() for data in sources.files.values() for one in REGISTERS.finditer(data)}
 
 
+def _modules(sources: Sources) -> set[str]:
+    return {one.decode() for data in sources.files.values() for one in PYBIND.findall(data)}
+
+
 def own_module(sources: Sources) -> str | None:
     """The name of its own that a module of pybind11 has, where the build does not give it one."""
-    named = {one.decode() for data in sources.files.values() for one in PYBIND.findall(data)}
-    return min(named - set(NAMESPACES), default=None)
+    return min(_modules(sources) - set(NAMESPACES), default=None)
 
 
 def registers_once(sources: Sources) -> bool:
@@ -352,10 +353,9 @@ def _check_file(name: str, sources: Sources, path: str) -> None:
             raise BuildError(f"{said}, which lies outside of the repository")
         if sources.spec.torch is None and sources.binding != "pybind" and CLASSIC.fullmatch(header):
             raise BuildError(
-                f"{said}, but the card {sources.card} is compiled to the stable "
-                "ABI, which runs on every torch from 2.11 on: include <torch/csrc/stable/library.h> instead, or "
-                'name the torch that will load the library: Extension(…, torch="2.11"); see '
-                f"{page('cards.md#torchextensionh')}"
+                f"{said}, but the card {sources.card} is compiled to the stable ABI, for every torch from 2.11 on: "
+                "include <torch/csrc/stable/library.h> instead, or name the torch that will load the library: "
+                f'Extension(…, torch="2.11"); see {page("cards.md#torchextensionh")}'
             )
 
 

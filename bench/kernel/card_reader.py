@@ -34,6 +34,7 @@ from kernelgate.bench.kernel.card import (
     CaseAxes,
     DeviceKind,
     Kernel,
+    Output,
     asked_for,
     by_name,
     call_by_name,
@@ -191,13 +192,9 @@ class _Reader:
         text = f"inputs() gave {short(inputs)}; it must give a dict of named inputs"
         self._must(isinstance(inputs, Mapping), "inputs", text)
         tensors = list(_tensors(inputs.values()))
-        said = None if None in tensors else self._shapes_of("outputs", lambda: self._outputs(case, inputs))
-        if said is None:
+        outputs = None if None in tensors else self._shapes_of("outputs", lambda: self._outputs(case, inputs))
+        if outputs is None:
             return None
-        try:
-            outputs = by_name(said)
-        except UsageError as error:
-            raise self.mistake("outputs", str(error)) from None
         for name, output in outputs.items():
             if name not in self._names("in_place"):
                 shaped = partial(ShapeDraw(case_axes.dtype(case)), *output.shape, dtype=output.dtype)
@@ -207,18 +204,18 @@ class _Reader:
     def _inputs(self, case: CaseAxes) -> dict[str, Any]:
         return self.kernel.inputs(case, cast(Any, ShapeDraw(case_axes.dtype(case))))
 
-    def _outputs(self, case: CaseAxes, inputs: Mapping[str, Any]) -> Any:
-        return self.kernel.outputs(case, **asked_for(self.kernel.outputs, inputs))
+    def _outputs(self, case: CaseAxes, inputs: Mapping[str, Any]) -> dict[str, Output]:
+        return by_name(self.kernel.outputs(case, **asked_for(self.kernel.outputs, inputs)))
 
     def _shapes_of(self, member: str, question: Callable[[], Any]) -> Any:
         """What a method answers; None where it fails for want of a module that is not there while listing."""
         before = Unknown.made
         try:
-            return question()
-        except Exception as error:
+            return self._asked(member, question)
+        except CardError:
             if Unknown.made > before:
                 return None
-            raise self._at_fault(member, error) from None
+            raise
 
     def _tile(self, asked: Mapping[str, int]) -> Any:
         said = self._asked("tile", lambda: self.kernel.tile(**asked))
@@ -333,10 +330,8 @@ class _Reader:
 
     def _build(self) -> Any:
         build: Any = getattr(self.kernel, "build", None)
-        text = (
-            'the card has no build: write Extension("csrc/name*"), Package("name") or Command("pip install …", "name")'
-        )
-        self._must(isinstance(build, Extension | Package | Command), "build", text)
+        ways = 'Extension("csrc/name*"), Package("name") or Command("pip install …", "name")'
+        self._must(isinstance(build, Extension | Package | Command), "build", f"the card has no build: write {ways}")
         text = "Extension() names no sources: write Extension('csrc/name*')"
         self._must(not isinstance(build, Extension) or bool(build.sources), "build", text)
         for word in (build.name,) if isinstance(build, Package) else build.words:
@@ -349,7 +344,7 @@ class _Reader:
         try:
             inputs = self._inputs(case)
             state = self.kernel.state(case, **asked_for(self.kernel.state, inputs))
-            return tuple(sorted({*inputs, *state, *by_name(self._outputs(case, inputs))}))
+            return tuple(sorted({*inputs, *state, *self._outputs(case, inputs)}))
         except Exception:
             return None
 
@@ -380,11 +375,10 @@ class _Reader:
 
     def _pattern(self) -> str | None:
         given = self.kernel.kernel
-        if given is not None:
-            try:
-                re.compile(self._word("kernel", given))
-            except re.error as error:
-                raise self.mistake("kernel", f"{given!r} is no regular expression: {error}") from None
+        try:
+            re.compile("" if given is None else self._word("kernel", given))
+        except re.error as error:
+            raise self.mistake("kernel", f"{given!r} is no regular expression: {error}") from None
         return given
 
     # Mistakes ---------------------------------------------------------------------------------------------------------
@@ -394,11 +388,8 @@ class _Reader:
         try:
             return question()
         except Exception as error:
-            raise self._at_fault(member, error) from None
-
-    def _at_fault(self, member: str, error: Exception) -> CardError:
-        found = mistake_of(self.path, member, error)
-        return found if found.line else self.mistake(member, found.text)
+            found = mistake_of(self.path, member, error)
+            raise (found if found.line else self.mistake(member, found.text)) from None
 
     def mistake(self, member: str, text: str) -> CardError:
         return CardError(str(self.path), line_of(self.tree, member), member, text)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from kernelgate.bench.build import archs
@@ -22,18 +24,10 @@ def test_parse(arch_list: str, expected: tuple[archs.Target, ...]) -> None:
     assert archs.parse(arch_list) == expected
 
 
-@pytest.mark.parametrize(
-    ("arch_list", "says"),
-    [
-        ("10.0f", "'10.0f' is not supported.*family-specific features: write '10.0'"),
-        ("8.9;9.0+PTX", r"'9.0\+PTX' is not supported.*without PTX: write '9.0'"),
-        ("Hopper", "'Hopper' is not a compute capability: write such as '8.9'"),
-        ("89", "'89' is not a compute capability"),
-    ],
-)
-def test_parse_refuses(arch_list: str, says: str) -> None:
-    with pytest.raises(UsageError, match=f"TORCH_CUDA_ARCH_LIST: {says}"):
-        archs.parse(arch_list)
+@pytest.mark.parametrize("word", ["10.0f", "9.0+PTX", "89"])
+def test_parse_refuses(word: str) -> None:
+    with pytest.raises(UsageError, match=rf"TORCH_CUDA_ARCH_LIST: '{re.escape(word)}' is not a compute capability: wr"):
+        archs.parse(f"8.9;{word}")
 
 
 def test_demanded_brings_architecture_specific_code_along() -> None:

@@ -114,8 +114,6 @@ def test_facts_are_read_without_sources(carried: Library) -> None:
     (found,) = library.build_records(Sides(None, carried))
     (kernel,) = found.kernels
     assert (found.card, found.side, found.sha, found.targets) == (CARD, "head", "1" * 40, ("sm_89",))
-    assert (found.tree, found.call_hash) == ("clean", carried.manifest.card_sha256)
-    assert (found.key, found.library_sha256) == (carried.manifest.key, carried.manifest.sha256)
     assert (kernel.name, kernel.target, kernel.threads) == ("kernel", "sm_89", 96)
     assert (kernel.spill_bytes, kernel.static_shared_bytes, kernel.dynamic_shared_bytes) == (0, 0, 6144)
     assert kernel.registers
@@ -123,7 +121,6 @@ def test_facts_are_read_without_sources(carried: Library) -> None:
     # 7 KiB per block of 100 KiB, the system's kilobyte counted: 14 blocks of 3 warps, of 48.
     assert kernel.occupancy_pct == {"L4 and L40S": 87.5}
     assert kernel.occupancy_limits == {"L4 and L40S": "shared memory"}
-    assert carried.manifest.kernels[0].occupancy_pct == {}
 
 
 @pytest.mark.slow
@@ -137,9 +134,7 @@ def test_facts_that_were_missing_are_read_once_the_tools_are_there(
     assert built.manifest.kernels == ()
     (missing,) = library.facts_missing(Sides(None, built))
     assert missing.startswith("head: nvdisasm, which is needed by cuobjdump, is neither on PATH")
-    assert missing.endswith("install it: pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm")
     no_compiling()
     again = compiled(tree)
     assert (again.manifest.sha256, again.manifest.facts_missing) == (built.manifest.sha256, None)
-    assert len(again.manifest.kernels) == 1
-    assert library.read(built.folder).manifest.kernels == again.manifest.kernels
+    assert len(library.read(built.folder).manifest.kernels) == 1

@@ -113,10 +113,8 @@ def shown(x):
         ("def shown", "def _helper(x):\n    return x\n_helper(1)\ndef shown", True),
         ("def shown", "def __getattr__(name):\n    return 1\ndef shown", True),
         ("SIZE = 1", "SIZE = 1\nif SIZE:\n    torch.set_float32_matmul_precision('high')", True),
-        ("SIZE = 1", "SIZE = torch.library.Library('ours', 'DEF')", True),
         ("def shown", "@torch.library.custom_op('ours::other', mutates_args=())\ndef shown", True),
         ("SIZE = 1", "torch.backends.cuda.matmul.allow_tf32 = True", True),
-        ("SIZE = 1", "__all__ = ['kernel']", True),
     ],
 )
 def test_of_what_runs_on_the_way_only_what_it_can_do_to_others_counts(old: str, new: str, counts: bool) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kernelgate.bench.build import build, library
 from kernelgate.bench.build import cache as build_cache
-from kernelgate.bench.build.library import LIBRARY, MANIFEST, SOURCES, Library, LibraryAt, Manifest, Sides
+from kernelgate.bench.build.library import LIBRARY, MANIFEST, SOURCES, Library, LibraryAt, Manifest
 from kernelgate.bench.core.errors import KernelgateError
 from tests.miniature import write
 
@@ -68,15 +67,6 @@ def test_libraries_are_the_same_where_sources_recipe_and_card_are(tmp_path: Path
     assert moved.same_as(exported)
     assert not made(tmp_path / "code", contents="other code").same_as(exported)
     assert not made(tmp_path / "card", card_text="# other card").same_as(exported)
-
-
-def test_builds_of_a_record(exported: Library) -> None:
-    base, head = library.build_records(Sides(exported, made(exported.folder / "head", contents="head")))
-    assert (base.side, head.side, base.sha, base.tree) == ("base", "head", "1" * 40, "clean")
-    assert (base.key, base.call_hash) == (exported.manifest.key, exported.manifest.card_sha256)
-    assert head.library_sha256 == hashlib.sha256(b"head").hexdigest()
-    changed = replace(exported, manifest=exported.manifest.model_copy(update={"sha": None}))
-    assert library.build_record(changed, "head").tree == "changed"
 
 
 def pinned(folder: Path, digest: str) -> Path:

@@ -58,12 +58,10 @@ PLAIN = {"a.cpp": b"", "gemm.cu": b""}
     ("files", "wanted", "available"),
     [
         (PLAIN, [(9, 0, "a")], ((9, 0, "a"),)),
-        ({**PLAIN, "b_sm80.cu": b""}, [(9, 0)], ((8, 0), (9, 0))),
         ({**PLAIN, "b_sm90a.cu": b""}, [(9, 0)], ((9, 0), (9, 0, "a"))),
         # What is wanted of the one must not leave the other out.
         ({**PLAIN, "b_sm90.cu": b""}, [(9, 0, "a")], ((9, 0),)),
         ({"a.cpp": b"", "b_sm90.cu": b""}, [(8, 9)], ((9, 0),)),
-        ({"a.cpp": b""}, [(8, 9)], ()),
     ],
 )
 def test_available_targets(
@@ -77,9 +75,6 @@ def test_cudaflags_come_after_the_cards_own_and_go_to_nvcc_alone() -> None:
     (nvcc,) = [line for line in given.ninja_file().splitlines() if "/nvcc" in line or "nvcc -ccbin" in line]
     assert nvcc.index("-DOWN") < nvcc.index("--use_fast_math") < nvcc.index("'-DA=b c'")
     assert given.ninja_file().count("--use_fast_math") == 1
-    assert "--use_fast_math" in given.without_contents().ninja_file(), (
-        "a machine's own flags are not the sources' fault"
-    )
 
 
 DIFFERENT = {
@@ -95,21 +90,16 @@ DIFFERENT = {
 }
 EQUAL = {
     "another card": replace(BOTH, sources=replace(SOURCES, card="gemm2")),
-    "a machine with other folders": replace(BOTH, toolchain=toolchain("/home/someone/.venv")),
-    "ccache": replace(BOTH, toolchain=replace(toolchain(), ccache=Path("/usr/bin/ccache"))),
+    "a machine with other folders, and ccache": replace(
+        BOTH, toolchain=replace(toolchain("/home/someone/.venv"), ccache=Path("/usr/bin/ccache"))
+    ),
     "another pattern for the same files": with_spec(BOTH, "csrc/*"),
 }
 
 
-@pytest.mark.parametrize("other", DIFFERENT.values(), ids=DIFFERENT.keys())
-def test_key_tells_apart(other: Recipe) -> None:
-    assert other.key != BOTH.key
-    assert len({recipe.key for recipe in DIFFERENT.values()}) == len(DIFFERENT)
-
-
-@pytest.mark.parametrize("other", EQUAL.values(), ids=EQUAL.keys())
-def test_key_is_the_same_for(other: Recipe) -> None:
-    assert other.key == BOTH.key
+def test_key_tells_apart_what_makes_another_library() -> None:
+    assert len({recipe.key for recipe in (BOTH, *DIFFERENT.values())}) == len(DIFFERENT) + 1
+    assert {recipe.key for recipe in EQUAL.values()} == {BOTH.key}
 
 
 def commands(recipe: Recipe) -> dict[str, str]:
@@ -118,23 +108,12 @@ def commands(recipe: Recipe) -> dict[str, str]:
     return {one.removeprefix("rule "): two.strip() for one, two in pairwise(lines) if one.startswith("rule ")}
 
 
-FLAGS = {
-    "nvcc": "-O3 -std=c++17 --expt-relaxed-constexpr -lineinfo -Xcompiler -fPIC,-fvisibility=hidden,-fno-gnu-unique",
-    "cxx": "-O3 -std=c++17 -fPIC -fvisibility=hidden -fno-gnu-unique -Wall -Wextra",
-    "link": "-shared -Wl,-z,defs -Wl,-Bsymbolic -Wl,--exclude-libs,ALL",
-}
-
-
-def test_each_rule_has_the_flags_that_measuring_rests_on() -> None:
-    assert [name for name, flags in FLAGS.items() if f" {flags}" not in commands(BOTH)[name]] == []
-
-
 def test_a_torch_extension_is_compiled_against_all_of_torch() -> None:
     found = commands(with_spec(BOTH, torch="2.13"))
     for name in ("nvcc", "cxx"):
         assert "TORCH_TARGET_VERSION" not in found[name]
         assert re.findall(r"-std=\S+", found[name]) == ["-std=c++20"], "what torch 2.14 asks for"
-        assert re.findall(r"-std=\S+", commands(BOTH)[name]) == ["-std=c++17"]
+        assert " -O3 -std=c++17 " in commands(BOTH)[name]
         folders = ("torch/include", "torch/include/torch/csrc/api/include", "python/include")
         assert "".join(f" -isystem ../tools/{folder}" for folder in folders) in found[name]
     assert "wheels" not in found["nvcc"]
@@ -164,12 +143,10 @@ def test_a_unit_knows_the_namespace_where_it_may_register_operators() -> None:
     assert "KERNELGATE_NAMESPACE" not in BOTH.ninja_file()
 
 
-@pytest.mark.parametrize("other", DIFFERENT.values(), ids=DIFFERENT.keys())
-def test_a_unit_is_another_with_another_recipe(other: Recipe) -> None:
-    """But for its namespace, if it has no use for it."""
-    recipe = edited(other, "csrc/binding.cpp", b'#include "a.h"\n// KERNELGATE_NAMESPACE')
-    here = edited(BOTH, "csrc/binding.cpp", b'#include "a.h"\n// KERNELGATE_NAMESPACE')
-    assert recipe.unit_key("csrc/binding.cpp") != here.unit_key("csrc/binding.cpp")
+def test_a_unit_is_another_with_another_recipe() -> None:
+    binding = b'#include "a.h"\n// KERNELGATE_NAMESPACE'
+    recipes = (edited(one, "csrc/binding.cpp", binding) for one in (BOTH, *DIFFERENT.values()))
+    assert len({recipe.unit_key("csrc/binding.cpp") for recipe in recipes}) == len(DIFFERENT) + 1
 
 
 @pytest.mark.parametrize("flag", ["$HOME", "$$(touch here)", "$gencode;x"])
@@ -201,10 +178,8 @@ IN_CSRC = {"csrc/binding.cpp", "csrc/gemm.cu", "csrc/gemm.cuh", "csrc/deep/er.cc
     ("patterns", "expected"),
     [
         (("csrc",), IN_CSRC),
-        (("csrc/gemm*",), {"csrc/gemm.cu", "csrc/gemm.cuh"}),
         (("csrc/**/*.cc", "other"), {"csrc/deep/er.cc", "other/other.cpp"}),
         (("csrc/gemm.cu", "csrc/gemm*"), {"csrc/gemm.cu", "csrc/gemm.cuh"}),
-        (("./root.cxx",), {"root.cxx"}),
         ((".",), {*IN_CSRC, "other/other.cpp", "root.cxx"}),
     ],
 )
@@ -261,15 +236,9 @@ def test_headers_that_are_included_with_quotes_come_along(tmp_path: Path) -> Non
     ("member", "flags"), [("flags", ("-DX", "-I", "include")), ("nvcc_flags", ("-iquoteinclude",))]
 )
 def test_headers_in_the_folders_that_flags_name_come_along(tmp_path: Path, member: str, flags: tuple[str, ...]) -> None:
-    files = {
-        "csrc/gemm.cpp": '#include <gemm/gemm.h>\n#include "gemm/own.h"\n',
-        "csrc/gemm/own.h": "",
-        "include/gemm/gemm.h": '#include "other.h"',
-        "include/gemm/other.h": "",
-        "include/gemm/unused.h": "",
-    }
+    files = {"csrc/gemm.cpp": "#include <gemm/gemm.h>\n", "include/gemm/gemm.h": "", "include/gemm/unused.h": ""}
     found = read(write(tmp_path, files), "csrc/gemm.cpp", **{member: flags})
-    assert set(found) == {"csrc/gemm.cpp", "csrc/gemm/own.h", "include/gemm/gemm.h", "include/gemm/other.h"}
+    assert set(found) == {"csrc/gemm.cpp", "include/gemm/gemm.h"}
 
 
 @pytest.mark.parametrize(
@@ -322,7 +291,7 @@ def test_a_source_that_another_one_includes_is_compiled_with_it(tmp_path: Path) 
     assert set(recipe.sources.files) == set(files)
 
 
-@pytest.mark.parametrize("header", ["torch/extension.h", "torch/library.h", "ATen/ATen.h", "c10/cuda/CUDAStream.h"])
+@pytest.mark.parametrize("header", ["torch/extension.h", "c10/cuda/CUDAStream.h"])
 def test_a_header_beyond_the_stable_abi_needs_a_torch(tmp_path: Path, header: str) -> None:
     included = f"// #include <{header}>\n\n # include <{header}>"
     tree = write(tmp_path, {"a.cpp": '// first\n#include "b.h"\n', "b.h": included})
@@ -330,8 +299,6 @@ def test_a_header_beyond_the_stable_abi_needs_a_torch(tmp_path: Path, header: st
         read(tree, "a.cpp")
     said = str(raised.value)
     assert said.startswith(f"here: b.h:3 includes {header}, but the card gemm is compiled to the stable ABI")
-    assert "include <torch/csrc/stable/library.h> instead" in said
-    assert 'Extension(…, torch="2.11"); see https:' in said
     assert set(read(tree, "a.cpp", torch="2.11")) == {"a.cpp", "b.h"}
 
 
@@ -340,7 +307,6 @@ def test_a_header_beyond_the_stable_abi_needs_a_torch(tmp_path: Path, header: st
     [
         (b"STABLE_TORCH_LIBRARY(KERNELGATE_NAMESPACE, m) {", None, "ours"),
         (b"TORCH_LIBRARY_FRAGMENT(TORCH_EXTENSION_NAME, m) {", None, "ours"),
-        (b"TORCH_LIBRARY(my_ops, m) {", "my_ops", "my_ops"),
         (b"  STABLE_TORCH_LIBRARY( my_ops , m) {", "my_ops", "my_ops"),
         (b"x;\nTORCH_LIBRARY_FRAGMENT(my_ops, m) {", "my_ops", "my_ops"),
         (b"// TORCH_LIBRARY(my_ops, m)", None, "ours"),

@@ -40,7 +40,6 @@ def test_the_card_that_the_others_are_made_of_is_right(tmp_path: Path) -> None:
     path = write(tmp_path)
     card = registered.facts(path)
     assert (card.name, card.label, card.file, card.reference) == ("card", "Card", path, "PyTorch")
-    assert [case.id for case in card.suites["pr"]] == ["m4_n8_fp16"]
     assert card.target.bytes == 4 * 8 * 2 + 8 * 4 + 4 * 8 * 2, "both inputs and the output"
     assert (card.gives, card.call_needs) == (("bias", "out", "x"), ("out", "x", "bias"))
     assert set(card.fuzz["cuda"]) == {f"fuzz_{number:02}" for number in range(32)}
@@ -87,22 +86,10 @@ FILES = {
     "leaving": ("x = 1\nraise SystemExit('I leave')\n", 2, "SystemExit: I leave"),
     "none": ("from kernelgate import Kernel\n", None, "defines one subclass of kernelgate.Kernel; this one has none"),
     "two": ("from kernelgate import Kernel\nclass A(Kernel): pass\nclass B(Kernel): pass\n", None, "this one has A, B"),
-    "flags": (
-        "from kernelgate import Extension\nbuild = Extension('a', flags='-O3')\n",
-        2,
-        "flags are a list of words",
-    ),
-    "torch": (
-        "from kernelgate import Extension\nbuild = Extension('a', torch='')\n",
-        2,
-        "torch is a version, such as \"2.11\", and not ''",
-    ),
+    "flags": ("from kernelgate import Extension\nExtension('a', flags='-O3')\n", 2, "flags are a list of words"),
+    "torch": ("from kernelgate import Extension\nExtension('a', torch='')\n", 2, "torch is a version, such as"),
     "packed": ("PK\x03\x04", None, "it is packed as zip: unpack it with `unzip`"),
-    "raising": (
-        "from kernelgate import Kernel\nclass A(Kernel):\n    def __init__(self): 1 / 0\n",
-        3,
-        "ZeroDivisionError",
-    ),
+    "raising": ("import kernelgate\nclass A(kernelgate.Kernel):\n    def __init__(self): 1 / 0\n", 3, "ZeroDivision"),
     "my scale": ("from kernelgate import Kernel\n", None, "rename it: the name of a card has letters of ASCII"),
 }
 
@@ -207,10 +194,8 @@ def test_a_card_that_stops_is_named_at_its_line(tmp_path: Path) -> None:
     stops = {"import sys; sys.exit(3)": "SystemExit: 3", "input()": "EOFError", "raise KeyboardInterrupt": "KeyboardIn"}
     for at, line in enumerate(stops):
         (tmp_path / f"stops_{at}.py").write_text(f"1\n{line}\n")
-    mistakes = sorted(cards.read(tmp_path).mistakes, key=lambda one: str(one.file))
-    for at, (mistake, said) in enumerate(zip(mistakes, stops.values(), strict=True)):
-        assert (Path(mistake.file).name, mistake.line) == (f"stops_{at}.py", 2)
-        assert said in mistake.text
+    for mistake, said in zip(cards.read(tmp_path).mistakes, stops.values(), strict=True):
+        assert (mistake.line, said in mistake.text) == (2, True)
 
 
 def test_cards_are_read_once_for_each_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,22 +218,20 @@ import torch.nn.functional as F
 import triton
 import triton.language as tl
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention import SDPBackend
 from kernelgate import Kernel, Output, Package
 
 TOLERANCE = torch.finfo(torch.float16).eps * 2 + 1
-SIZES: dict[str, torch.Tensor | None] = {}
 
 
 @triton.autotune(configs=[triton.Config({"BLOCK": n}, num_warps=4) for n in (64, 128)], key=["n"])
 @triton.jit
 def scale(x, out, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+    pass
 
 
 class Module(nn.Module):
-    """What a card may bring along."""
+    pass
 
 
 @torch.no_grad()

@@ -58,7 +58,7 @@ def test_an_oracle_sees_floats_in_float64_and_integers_as_they_are() -> None:
     assert (exact["index"].dtype, type(exact["parts"]), exact["n"]) == (torch.int64, tuple, 3)
 
 
-@pytest.mark.parametrize("results", [None, 5, (torch.ones(1),) * 2, {"other": torch.ones(1)}, [None]])
+@pytest.mark.parametrize("results", [None, (torch.ones(1),) * 2, {"other": torch.ones(1)}])
 def test_other_results_are_refused(results: Any) -> None:
     with pytest.raises(UsageError, match=r"oracle\(\) gave .*; it must give a tensor for each output: out"):
         operands.named(results, ("out",), "oracle()")
@@ -117,16 +117,11 @@ def test_some_of_the_named_inputs_hold_some_of_the_values(dtype: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "allowed", "says"),
-    [
-        ({"x": torch.zeros(3)}, {}, "names no input for this case"),
-        ({"x": torch.zeros(3)}, {"y": (nan,)}, "names y, which is no input of real numbers"),
-        ({"x": torch.zeros(3, dtype=torch.int8)}, {"x": (nan,)}, "names x, which is no input of real numbers"),
-    ],
+    ("allowed", "says"), [({}, "names no input for this case"), ({"x": (nan,)}, "names x, which is no input of real")]
 )
-def test_a_card_that_names_what_is_not_there(given: dict[str, torch.Tensor], allowed: object, says: str) -> None:
+def test_a_card_that_names_what_is_not_there(allowed: Any, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        operands.plant_nonfinite(given, allowed, Draw(CASE, "cpu", 1))  # type: ignore[arg-type]
+        operands.plant_nonfinite({"x": torch.zeros(3, dtype=torch.int8)}, allowed, Draw(CASE, "cpu", 1))
 
 
 @pytest.mark.usefixtures("in_process")

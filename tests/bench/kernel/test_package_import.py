@@ -47,12 +47,8 @@ def sides(tmp_path: Path, files: Files, name: str = "my_kernels") -> tuple[Modul
 
 WAYS = {
     "relative": "from .sub import side",
-    "relative module": "from . import sub\nside = sub.side",
-    "absolute": "from my_kernels.sub import side",
-    "absolute module": "from my_kernels import sub\nside = sub.side",
+    "absolute": "from my_kernels import sub\nside = sub.side",
     "dotted": "import my_kernels.sub\nside = my_kernels.sub.side",
-    "dotted with a name": "import my_kernels.sub as sub\nside = sub.side",
-    "by importlib": "import importlib\nside = importlib.import_module('my_kernels.sub').side",
     "by a function of importlib": "from importlib import import_module\nside = import_module('my_kernels.sub').side",
     "by importlib, relative": "import importlib\nside = importlib.import_module('.sub', __package__).side",
     "by __import__": "side = __import__('my_kernels.sub').sub.side",
@@ -68,9 +64,7 @@ def test_every_way_to_import_stays_within_the_side(tmp_path: Path, way: str, lat
     assert (base.call(), head.call(), base.call()) == ("base", "head", "base")
 
 
-@pytest.mark.parametrize(
-    "absent", ["my_kernels.layers", "some_library"], ids=["an optional part", "what an optional part needs"]
-)
+@pytest.mark.parametrize("absent", ["my_kernels.layers", "some_library"])
 def test_a_package_can_tell_that_an_optional_part_is_absent_from_one_that_fails(tmp_path: Path, absent: str) -> None:
     optional = f"""import importlib
 try:
@@ -116,10 +110,7 @@ def test_a_package_finds_its_own_name_in_a_functions_module(tmp_path: Path) -> N
 def test_a_single_module_and_a_folder_without_an_init(tmp_path: Path) -> None:
     base, head = sides(tmp_path / "module", {"one.py": "def call():\n    return SIDE\n"}, "one")
     assert (base.call(), head.call()) == ("base", "head")
-    files = {
-        "two/sub.py": "import two.other\ndef call():\n    return two.other.side\n",
-        "two/other.py": "side = SIDE\n",
-    }
+    files = {"two/sub.py": "import two.other\ndef call(): return two.other.side\n", "two/other.py": "side = SIDE\n"}
     base, head = sides(tmp_path / "folder", files, "two")
     assert [importlib.import_module(f"{one.__name__}.sub").call() for one in (base, head)] == ["base", "head"]
 
@@ -130,15 +121,13 @@ def test_files_and_sources_are_found(tmp_path: Path) -> None:
         "my_kernels/__init__.py": "from pathlib import Path\nfrom importlib import resources\n"
         "def kernel():\n    return SIDE\n"
         "beside = (Path(__file__).parent / 'data.txt').read_text()\n"
-        "def late():\n    return resources.files('my_kernels').joinpath('data.txt').read_text()\n"
-        "def here():\n    return resources.files(__package__).joinpath('data.txt').read_text()\n",
+        "def late():\n    return resources.files('my_kernels').joinpath('data.txt').read_text()\n",
         "my_kernels/data.txt": "SIDE",
     }
     for side, module in zip(("base", "head"), sides(tmp_path, files), strict=True):
-        assert module.__file__ == str(tmp_path / side / "my_kernels" / "__init__.py")
         assert inspect.getsource(module.kernel) == f"def kernel():\n    return {side!r}\n"
         assert inspect.getmodule(module.kernel) is module
-        assert {module.beside, module.late(), module.here()} == {repr(side)}
+        assert {module.beside, module.late()} == {repr(side)}
 
 
 def test_everyone_else_imports_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +175,6 @@ def test_a_card_may_import_its_own_sides_package(tmp_path: Path, own: bool) -> N
 @pytest.mark.parametrize(
     ("files", "place", "text"),
     [
-        ({"my_kernels/__init__.py": "import no_such_module\n"}, "my_kernels/__init__.py:1", "No module named"),
         ({"my_kernels/__init__.py": "\nfrom .sub import x\n"}, "my_kernels/__init__.py:2", "'my_kernels.sub'"),
         (
             {"my_kernels/__init__.py": "from my_kernels import sub\n", "my_kernels/sub.py": "x = 1\ny = 1 +\n"},
