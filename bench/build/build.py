@@ -21,7 +21,7 @@ from pathlib import Path
 from kernelgate.bench.build import archs, cache, machine_code, toolchain
 from kernelgate.bench.build.archs import ARCH_LIST, Target, sm
 from kernelgate.bench.build.compiler_output import HERE, MAX_LINE, STATUS, CompilerOutput, FirstError, Quoting
-from kernelgate.bench.build.library import LIBRARY, SOURCES, Library, Manifest, card_in, content_digest
+from kernelgate.bench.build.library import LIBRARY, SOURCES, Built, Library, card_in
 from kernelgate.bench.build.machine_code import MachineCode
 from kernelgate.bench.build.sources import (
     NAMESPACES,
@@ -151,12 +151,11 @@ def _targets(sources: Sources, tools: Toolchain) -> tuple[Target, ...]:
     return archs.serving(gpus, available)
 
 
-def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Manifest:
-    start = time.monotonic()
+def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Built:
     warnings = compile_in(work / TREE, how, sha, limits)
     (work / TREE / LIBRARY).rename(work / LIBRARY)
     cache.write_all(work / SOURCES, how.sources.files)
-    seconds, sources, tools = time.monotonic() - start, how.sources, how.toolchain
+    sources, tools = how.sources, how.toolchain
     code, device = MachineCode((), "it was compiled for the CPU alone"), dict[str, str]()
     if how.targets:
         code = machine_code.facts(work / LIBRARY)
@@ -166,17 +165,13 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Ma
     host = machine_code.elf_digest(objects, ".nv_fatbin", how.namespace.encode())  # each build's is another one
     linked_with = (tools.torch.version, tools.gxx_version, tools.cuda.version if tools.cuda else "")
     named = bool(literal_namespace(sources) or how.fixed_namespace)
-    return Manifest(
+    return Built(
         card=sources.card,
         binding=sources.binding,
         namespace=namespace_of(how),
         shared_namespace=named if sources.binding == "torch" else registers_once(sources),
         torch=sources.spec.torch and tools.torch.version,
-        sha=None,
         targets=tuple(map(sm, how.targets)),
-        key=how.key,
-        seconds=seconds,
-        sha256=content_digest(work, "extension"),
         kernels=code.kernels,
         facts_missing=code.missing,
         warnings=warnings,
@@ -191,8 +186,7 @@ def _subject(card: str, sha: str | None, names: Sequence[str]) -> str:
 
 
 def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) -> tuple[CompilerWarning, ...]:
-    """Leaves tree/kernel.so; what the compilers warn of. Raises CompileError, or CannotCompileError where it is the
-    machine's."""
+    """Leaves tree/kernel.so; what compilers warn of. Raises CompileError, or CannotCompileError for the machine."""
     name, log = sha[:7] if sha else "the working tree", cache.log_of(tree.parent)
     _write_sources(recipe, tree)
     start = time.monotonic()
@@ -513,8 +507,7 @@ class Recipe:
 
 
 def namespace_of(recipe: Recipe) -> str:
-    """Where torch.ops will have the operators: sources that can register them where the build asks for it do so. Of
-    pybind11 the module's name."""
+    """Where torch.ops has the operators: where the build asks for it, if they can. Of pybind11 the module's name."""
     literal = literal_namespace(recipe.sources) or own_module(recipe.sources)
     return recipe.namespace if literal is None or registered(recipe.sources) & set(NAMESPACES) else literal
 

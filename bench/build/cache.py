@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernelgate.bench.build import library, machine_code
-from kernelgate.bench.build.library import CACHE, LIBRARY, MANIFEST, PACKAGE, SOURCES, Library, Manifest
+from kernelgate.bench.build.library import CACHE, LIBRARY, MANIFEST, PACKAGE, SOURCES, Built, Library, Manifest
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, OutputError
 from kernelgate.bench.system import lock
@@ -53,8 +53,7 @@ class Pruned(NamedTuple):
 
 
 def cache_folder() -> Path:
-    """$KERNELGATE_CACHE, or kernelgate/ in the user's cache folder. Raises KernelgateError where that cannot be
-    named."""
+    """$KERNELGATE_CACHE, or kernelgate/ in the user's cache folder. Raises KernelgateError where it has no name."""
     chosen = os.environ.get(CACHE_VARIABLE)
     try:
         named = chosen or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernelgate"
@@ -74,7 +73,7 @@ def digest(parts: object) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def cached(key: str, make: Callable[[Path], Manifest]) -> Library:
+def cached(key: str, make: Callable[[Path], Built]) -> Library:
     """The cache's entry for a key, made where there is none, by one process at a time: `make` makes its parts in a
     folder that is not there yet, and gone afterwards, and describes them."""
     entry = cache_folder() / key
@@ -143,8 +142,7 @@ def not_writable(error: Exception) -> KernelgateError:
 
 
 def _read(entry: Path) -> Library | None:
-    """None for a damaged entry, too, and for one of an earlier form. Facts that this machine could not read are read
-    once it can."""
+    """None for a damaged entry, too. Facts that this machine could not read are read once it can."""
     try:
         found = library.read(entry)
     except KernelgateError:
@@ -159,7 +157,7 @@ def _read(entry: Path) -> Library | None:
     return replace(found, manifest=manifest)
 
 
-def _made(entry: Path, make: Callable[[Path], Manifest]) -> Library:
+def _made(entry: Path, make: Callable[[Path], Built]) -> Library:
     """The caller holds the entry's lock."""
     for folder in (entry.parent / BUILDING).glob("*"):  # of builds that were killed: nobody holds their lock
         with suppress(OSError), (entry.parent / LOCKS / folder.name).open("w") as file:
@@ -167,10 +165,12 @@ def _made(entry: Path, make: Callable[[Path], Manifest]) -> Library:
                 remove(folder)
     if os.path.lexists(entry):
         say(f"{entry} is damaged, or of an earlier kernelgate: compiling it again")
-    work = entry.parent / BUILDING / entry.name
+    work, begun = entry.parent / BUILDING / entry.name, time.monotonic()
     remove(work)
     try:
-        manifest = make(work)
+        built = make(work)
+        seconds, digest = time.monotonic() - begun, library.content_digest(work, built.kind)
+        manifest = Manifest(**dict(built), sha=None, key=entry.name, seconds=seconds, sha256=digest)
         finished = work / "entry"
         finished.mkdir()
         for part in PARTS[manifest.kind]:

@@ -20,7 +20,7 @@ from kernelgate.bench.build import archs, cache, toolchain
 from kernelgate.bench.build.archs import ARCH_LIST
 from kernelgate.bench.build.build import COMPILER_VARIABLES
 from kernelgate.bench.build.compiler_output import MAX_LINE, error_in
-from kernelgate.bench.build.library import CACHE, PACKAGE, Library, Manifest, content_digest
+from kernelgate.bench.build.library import CACHE, PACKAGE, Built, Library
 from kernelgate.bench.build.sources import CheckOut, Command
 from kernelgate.bench.build.toolchain import Toolchain
 from kernelgate.bench.core.errors import BuildError, CannotCompileError, CompileError
@@ -65,11 +65,8 @@ def command_sources(tree: Path, spec: Command, check_out: CheckOut) -> dict[str,
 def run_command(
     tree: Path, files: Mapping[str, bytes], card: str, spec: Command, sha: str | None, limits: TimeLimits, again: str
 ) -> Library:
-    """What the command makes of these files, unless the cache holds it. `again`: what builds it anew.
-
-    Raises CompileError where it fails or leaves no package, and CannotCompileError where that says nothing of the
-    sources.
-    """
+    """What the command makes of these files, unless the cache holds it. `again`: what builds it anew. Raises
+    CompileError where it fails or leaves no package, and CannotCompileError where that says nothing of the sources."""
     tools = toolchain.find()
     asked = ";".join(".".join(map(str, target[:2])) for target in archs.asked() or archs.at_hand())
     versions = [tools.torch.version, tools.gxx_version, tools.cuda and tools.cuda.version]
@@ -80,31 +77,25 @@ def run_command(
         "targets": asked,
         "environment": sorted((name, os.environ[name]) for name in COMPILER_VARIABLES if name in os.environ),
     }
-    key = cache.digest(decisive)[:32]
 
-    def make(work: Path) -> Manifest:
-        begun = time.monotonic()
+    def make(work: Path) -> Built:
         for name in files:
             (work / TREE / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(tree / name, work / TREE / name)  # with its mode: a script may be run
         for part in (PACKAGE, CACHE):
             (work / part).mkdir()
         _run(work, files, card, spec, _environment(work, tools, asked), limits, again)
-        return Manifest(
+        return Built(
             card=card,
             kind="package",
             binding="installed",
             namespace=spec.package,
-            sha=None,
             targets=(),
-            key=key,
-            seconds=time.monotonic() - begun,
-            sha256=content_digest(work, "package"),
             kernels=(),
             facts_missing="the project's own build does not say what it compiled",
         )
 
-    return cache.cached(key, make).of(card, sha)
+    return cache.cached(cache.digest(decisive)[:32], make).of(card, sha)
 
 
 def _environment(work: Path, tools: Toolchain, targets: str) -> dict[str, str]:

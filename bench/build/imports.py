@@ -82,8 +82,7 @@ class _Module:
 
 @lru_cache(KEPT)
 def _imports(source: bytes, package: str) -> tuple[tuple[str, str | None, str | None], ...]:
-    """Module, the name that is taken from it, and what that is called here; without names the module itself. `package`:
-    that relative imports start from."""
+    """Module, the name taken from it, and what that is called here. `package`: where relative imports start."""
     found: list[tuple[str, str | None, str | None]] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -180,8 +179,7 @@ class _Walk:
 def _starts(card: bytes, spec: Package) -> Iterator[tuple[str, str | None]]:
     """What the card imports of the package, and what its call takes from the one that it is handed."""
     yield from ((source, taken) for source, taken, _ in _imports(card, ""))
-    tree = ast.parse(card)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "call"]
+    calls = [node for node in ast.walk(ast.parse(card)) if isinstance(node, ast.FunctionDef) and node.name == "call"]
     if not calls or len(calls[0].args.args) < 2:
         raise _UnreadableError
     handed = calls[0].args.args[1].arg

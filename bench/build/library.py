@@ -41,7 +41,9 @@ ABSENT = "absent.json"
 """In a folder of libraries: why cards have none; empty where the commit has no cards."""
 
 
-class Manifest(BaseModel, extra="forbid", frozen=True, defer_build=True):
+class Built(BaseModel, extra="forbid", frozen=True, defer_build=True):
+    """What a build says of the library that it has made."""
+
     card: Annotated[str, Field(pattern=r"^[\w.-][\w. -]*$")]
     """The name of the card that it is of, and of a file; in the cache, of the first card that named the build."""
     kind: Literal["extension", "package"] = "extension"
@@ -58,16 +60,8 @@ class Manifest(BaseModel, extra="forbid", frozen=True, defer_build=True):
     the environment, which these may read."""
     torch: str | None = None
     """The one version of torch that can load it; None where any from 2.11 on can."""
-    sha: str | None
-    """The commit, or null for a working tree with changes, and in the cache, which knows contents alone."""
     targets: tuple[str, ...]
     """Such as ("sm_89", "sm_90"); empty for a library with the CPU path alone."""
-    key: str
-    """The content address: a hash over the sources, the recipe and the compilers."""
-    seconds: record.NonNegative
-    sha256: str
-    """Of the library file, or of all files of a package."""
-    card_sha256: str | None = None
     kernels: tuple[KernelFacts, ...]
     """Without occupancy, which is a GPU's. No default: a library without it is built again."""
     facts_missing: str | None = None
@@ -80,6 +74,17 @@ class Manifest(BaseModel, extra="forbid", frozen=True, defer_build=True):
     case that is not there launches what is not known."""
     sources: dict[str, tuple[str, ...]] = {}
     """The repository's files that each target's code was compiled from; empty for a package."""
+
+
+class Manifest(Built):
+    sha: str | None
+    """The commit, or null for a working tree with changes, and in the cache, which knows contents alone."""
+    key: str
+    """The content address: a hash over the sources, the recipe and the compilers."""
+    seconds: record.NonNegative
+    sha256: str
+    """Of the library file, or of all files of a package."""
+    card_sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -105,8 +110,7 @@ class Library:
         return replace(self, manifest=self.manifest.model_copy(update={"card": card, "sha": sha}))
 
     def same_as(self, other: Library) -> bool:
-        """Whether nothing that is measured differs: the Python, the card, and the sources with their recipe, or their
-        binary, since other sources may compile to the same bytes."""
+        """Whether nothing that is measured differs: Python, card, and sources and recipe, or what these became."""
         mine, others = self.manifest, other.manifest
         same_binary = mine.key == others.key or mine.sha256 == others.sha256
         return self.python == other.python and mine.card_sha256 == others.card_sha256 and same_binary
@@ -252,8 +256,7 @@ def folder_digest(folder: Path, paths: Iterable[Path] | None = None) -> str:
 
 
 def code_on(library: Library, device: record.Device) -> dict[str, str]:
-    """By case, or "" for all, the digests of the machine code that calls launch on this device; on a CPU the host's
-    code."""
+    """By case, or "" for all, the digests of code that calls launch on this device; of the host's on a CPU."""
     manifest = library.manifest
     if device.compute_capability is None:
         return {"": manifest.host} if manifest.kind == "extension" and manifest.host else {}

@@ -70,8 +70,7 @@ def facts(library: Path) -> MachineCode:
 
 
 def read(library: Path, launched: Sequence[LaunchFacts] = ()) -> tuple[KernelFacts, ...]:
-    """Every kernel for every target in a library, cubin or program; none where it holds no device code. Raises
-    KernelgateError."""
+    """Every kernel for every target in a library, cubin or program. Raises KernelgateError."""
     if library.suffix == ".cubin":
         targets = _TARGET.findall(_run("-sass", library))
     else:
@@ -285,8 +284,7 @@ _SECTION = struct.Struct("<II16xQQ24x")
 
 
 def elf_sections(file: bytes) -> Iterator[tuple[str, bytes, int]]:
-    """Name, content and size of each, in the file's order. Raises KernelgateError where it is no 64-bit little-endian
-    ELF file, or is cut off."""
+    """Name, content and size of each, in order. Raises KernelgateError for what is no whole 64-bit ELF file."""
     if not file.startswith(b"\x7fELF\x02\x01"):
         raise KernelgateError("not a 64-bit ELF file")
     try:

@@ -33,8 +33,7 @@ NAMESPACES = ("KERNELGATE_NAMESPACE", "TORCH_EXTENSION_NAME")
 CheckOut = Callable[[Iterable[str]], None]
 """Puts what these paths or patterns name into a tree that is a commit's."""
 Binding = Literal["torch", "pybind", "tvm_ffi", "installed"]
-"""How Python calls what was compiled: torch's operators, a module of pybind11, functions of TVM-FFI, or what the
-project's own build left."""
+"""How Python calls it: operators of torch, a module of pybind11, functions of TVM-FFI, or the project's own."""
 PYBIND = re.compile(rb"^[ \t]*PYBIND11_MODULE\(\s*(\w+)\s*,", re.MULTILINE)
 PYBIND_TYPE = re.compile(rb"\b(?:py|pybind11)::(?:class_|enum_|exception)\s*<")
 TVM_FFI = re.compile(rb"\bTVM_FFI_DLL_EXPORT_TYPED_FUNC\(")

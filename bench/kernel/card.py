@@ -196,14 +196,10 @@ def asked_for(method: Callable[..., Any], inputs: Mapping[str, Any]) -> dict[str
     return {name: value for name, value in inputs.items() if named is None or name in named}
 
 
+@cache
 def takes(method: Callable[..., Any]) -> frozenset[str] | None:
     """The names that a method of a card takes; None where it takes any."""
-    return _named(getattr(method, "__func__", method))
-
-
-@cache
-def _named(function: Callable[..., Any]) -> frozenset[str] | None:
-    parameters = signature(function).parameters
+    parameters = signature(method).parameters
     return None if any(one.kind is one.VAR_KEYWORD for one in parameters.values()) else frozenset(parameters)
 
 

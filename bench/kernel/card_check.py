@@ -104,10 +104,10 @@ def check_operators(library: Library, card: CardFacts) -> None:
     except WorkerError as error:
         if "was killed by SIGKILL" in str(error) or broke_down(str(error)):  # as for want of memory
             raise CannotCompileError(f"{library.path} could not be tried: {error}") from None
-        raise _mistake(card, "build", f"{library.path} could not be tried: {error}") from None
+        raise mistake(card, "build", f"{library.path} could not be tried: {error}") from None
     if told is not None:
         of = f" (in {library.manifest.sha[:7]})" if library.manifest.sha else ""
-        raise _mistake(card, told.member, f"{told.text}{of}", told.line)
+        raise mistake(card, told.member, f"{told.text}{of}", told.line)
     with suppress(OSError):  # a cache that only others may write
         known.parent.mkdir(parents=True, exist_ok=True)
         known.touch()
@@ -132,10 +132,10 @@ def check(library: Library | None, card: CardFacts) -> tuple[tuple[CardError, ..
         except WorkerError as error:  # a GPU's kernel that takes a CPU's memory for its own
             told = CardTried(not_run=str(error))
     if one := told.mistake:
-        return (_mistake(card, one.member, one.text, one.line),), ""
+        return (mistake(card, one.member, one.text, one.line),), ""
     if not _uses_ops(ast.parse(card.file.read_bytes())):
         text = "call() does not use ops, which has one side's kernels: base and head would run the same"
-        return (_mistake(card, "call", text),), ""
+        return (mistake(card, "call", text),), ""
     if must_run:
         return (), f"{'operators fit call(); ' if kind == 'extension' else ''}call() and oracle() agree on the CPU"
     more = ""
@@ -172,10 +172,10 @@ def _too_large(card: CardFacts) -> Iterator[CardError]:
         for case in suite:
             if (size := case.bytes or 0.0) > limit:
                 held = f"{size / 2**30:,.0f} GiB of inputs and outputs, and {where} {limit / 2**30:,.0f} GiB"
-                yield _mistake(card, member, f"{case.id} has {held}: make it smaller")
+                yield mistake(card, member, f"{case.id} has {held}: make it smaller")
 
 
-def _mistake(card: CardFacts, member: str, text: str, line: int | None = None) -> CardError:
+def mistake(card: CardFacts, member: str, text: str, line: int | None = None) -> CardError:
     """At the line, else where the card defines the member, else at its class."""
     return CardError(str(card.file), line or line_of(ast.parse(card.file.read_bytes()), member), member, text)
 
@@ -224,8 +224,7 @@ def _tried(trial: CardTrial, kernel: Kernel, case: CaseAxes, recorder: _Recorder
                 said = "outputs() says"
                 if type(kernel).outputs is Kernel.outputs:
                     said = "without outputs() it has the first input's"
-                text = f"oracle() gives {list(right[name].shape)} for {name}; {said} {list(shape)}"
-                raise KernelgateError(text)
+                raise KernelgateError(f"oracle() gives {list(right[name].shape)} for {name}; {said} {list(shape)}")
     if trial.what == "call":
         with trying(path, "call"):
             return _try_call(trial, kernel, case, (given, shapes, right))

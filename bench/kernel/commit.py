@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import os
@@ -43,7 +42,6 @@ from kernelgate.bench.core.errors import (
 from kernelgate.bench.kernel import card_check, cards, triton_build
 from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.kernel.cards import CardFacts, Cards, CaseFacts, ChosenCase
-from kernelgate.bench.kernel.loading import line_of
 from kernelgate.bench.system import git
 from kernelgate.bench.system.supervise import LIMITS, TimeLimits, side_by_side
 
@@ -201,8 +199,7 @@ def build_card(tree: Tree, card: CardFacts, how: HowToBuild | None = None, sha: 
     try:
         found = _sources(tree.path, tree, card, tree.check_out)
     except BuildError as error:
-        line = line_of(ast.parse(card.file.read_bytes()), "build")
-        raise CardError(str(card.file), line, "build", str(error)) from None
+        raise card_check.mistake(card, "build", str(error)) from None
     if isinstance(spec, Extension):
         sha = sha or git.unchanged_head(tree.path, [*spec.sources, *found, *own], alike)
         try:
@@ -261,8 +258,7 @@ class Compared:
 
 
 def judged(judging: Cards, sides: Mapping[str, Sides], source: Source | None = None) -> tuple[Compared, ...]:
-    """Every card's libraries with the card of `judging`, else with the head's own. Raises KernelgateError without
-    either."""
+    """Every card's libraries with the card of `judging`, else the head's own. Raises KernelgateError without one."""
     judging.without_mistakes()
     return tuple(_judged(judging, name, both, source) for name, both in sides.items())
 
@@ -301,10 +297,8 @@ def _judged(judging: Cards, name: str, sides: Sides, source: Source | None) -> C
     if name not in judging.names:
         if own is None:
             raise KernelgateError(f"no card says how {name} is judged: {judging.folder} has none of that name")
-        text = (
-            f"the default branch has no card {name} yet, so the pull request's own is used: it says itself what is "
-            "right, and nothing that was measured with it can block"
-        )
+        said = "it says itself what is right, and nothing that was measured with it can block"
+        text = f"the default branch has no card {name} yet, so the pull request's own is used: {said}"
         notes.append(record.Note(code="no_card_on_base", card=name, text=text))
         card, source = own, source and "head"
     else:
@@ -313,10 +307,8 @@ def _judged(judging: Cards, name: str, sides: Sides, source: Source | None) -> C
             text = f"the card {name} is changed: the default branch's card measured; the new one counts after the merge"
             notes.append(record.Note(code="card_changed", card=name, text=text))
         if own is not None and (missing := lacking(own, card)):
-            text = (
-                f"its call() now takes {', '.join(missing)}, which the card of the default branch does not give, so "
-                "that the head was measured by its own card"
-            )
+            said = "which the card of the default branch does not give, so that the head was measured by its own card"
+            text = f"its call() now takes {', '.join(missing)}, {said}"
             sides = replace(sides, base=None, pinned=None, why_alone=text)
             card, source = own, source and "head"
         for side, name_of in (("base", "base"), ("pinned", "pinned commit")):

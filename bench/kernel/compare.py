@@ -23,8 +23,7 @@ from kernelgate.bench.system import environment
 
 @dataclass(frozen=True)
 class Comparison:
-    """An output against the oracle's. The errors are None where the output is not finite where the oracle is, and no
-    larger than a record's largest number."""
+    """An output against the oracle's. Errors are None where it is not finite and the oracle is."""
 
     passed: bool
     max_abs_error: float | None
@@ -56,8 +55,7 @@ FEW_ELEMENTS: Final = 4096
 
 
 def outputs(kernel: Kernel, case: CaseAxes, made: Tensors, right: Tensors, given: Callable[[], Inputs]) -> Comparison:
-    """The worst of the outputs. `given`: what the kernel got. Raises UsageError for an oracle's result of another
-    shape."""
+    """The worst of the outputs. `given`: what the kernel got. Raises UsageError for an oracle's other shape."""
     takes = signature(kernel.compare).parameters
     beside: dict[str, Any] = {"outputs": made} if "outputs" in takes else {}
     if "inputs" in takes:

@@ -102,8 +102,7 @@ class Trial(Message):
 
 
 def trials(seed: int, card: CardFacts, device: DeviceKind) -> tuple[Trial, ...]:
-    """The whole list. Of axes to choose from and distributions, it has every combination at least once where it is long
-    enough."""
+    """The whole list, with every combination of distributions and axes to choose from where it is long enough."""
     if not (listed := card.fuzz[device]):
         return ()
     spread: dict[str, list[AxisValue]] = {}
@@ -265,8 +264,7 @@ def trial(seed: int, card: CardFacts, device: DeviceKind, axes: Mapping[str, Axi
 
 
 def others(card: CardFacts, device: DeviceKind, axes: Mapping[str, AxisValue]) -> tuple[Axes, ...]:
-    """Cases that differ from this one in one choice or one size; and with two sizes exchanged, so that as many elements
-    are another shape."""
+    """Cases of one other choice or size; and with two sizes exchanged, for as many elements of another shape."""
     known = domain(card, device)
     changes: list[Axes] = [
         {axis: value}
@@ -295,8 +293,7 @@ def parse(seed: int, card: CardFacts, device: DeviceKind, text: str) -> Trial | 
 
 
 def _examples(card: CardFacts, device: DeviceKind) -> Iterator[Axes]:
-    """An example of every way in which an id may be written: with each set of axes that a case or a configuration has,
-    and each kind of value of them."""
+    """An example of every way to write an id: each set of axes of a case or configuration, each kind of value."""
     known = domain(card, device)
     kinds: dict[str, dict[type, AxisValue]] = {axis: {int: 0} for axis in known.ranges}
     for axis, values in known.choices.items():
@@ -370,10 +367,7 @@ Pair = tuple[tuple[str, AxisValue], tuple[str, AxisValue]]
 
 
 def edges(whole: range) -> Sequence[int]:
-    """The ends of a range, the neighbours of the largest powers of two in it, and ALIGNED.
-
-    The powers themselves, which tiles divide, are what a card's own list has.
-    """
+    """Ends of a range, neighbours of its largest powers of two, which are in a card's own list, and ALIGNED."""
     beside = [value for value in special(whole) if value.bit_count() > 1]
     return sorted({whole[0], whole[-1], *beside[2 - EDGES :], *(size for size in ALIGNED if size in whole)})
 
@@ -518,9 +512,8 @@ def kept_failures(corpus: Path, card: CardFacts, device: DeviceKind) -> tuple[Tr
 def smallest(first: Axes, card: CardFacts, device: DeviceKind, fails_so: Fails) -> Axes:
     """The axes of the smallest trial that still fails; `first` itself where nothing smaller does.
 
-    Fewer elements first, then plainer values, a plainer way, plainer scalars: a search from the trial that failed, one
-    axis at a time, until no step is left that fails. Property-based testing libraries search from nothing: a kernel
-    that is wrong at S=37 alone would be found anew once in 4,096 draws.
+    Fewer elements first, then plainer values, a plainer way, plainer scalars, one axis at a time. Property-based
+    testing searches from nothing: a kernel that is wrong at S=37 alone would be found anew once in 4,096 draws.
     """
     known = domain(card, device)
 

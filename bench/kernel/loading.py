@@ -229,8 +229,7 @@ def load_installed(folder: Path, name: str) -> ModuleType:
     try:
         module = importlib.import_module(name)
     except (Exception, SystemExit) as error:
-        text = f"{type(error).__name__}: {first_line(error)}"
-        raise PackageImportError(name, place(error, folder), text) from error
+        raise PackageImportError(name, place(error, folder), f"{type(error).__name__}: {first_line(error)}") from error
     found = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
     if not Path(found).is_relative_to(folder):
         raise KernelgateError(f"this process has {name} from {found} already, so that it cannot have {folder}'s, too")

@@ -93,8 +93,7 @@ class Draw:
         return values * (self.uniform(0, 1, *shape[:-1], 1) >= 0.2)
 
     def _whole_numbers(self, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
-        """ "large" are the two ends, "special" these, -1, 0 and 1, "tiny" -1, 0 and 1; the others up to what the
-        distribution's name suggests."""
+        """ "large" are the two ends, "special" these and some around 0, "tiny" -1, 0 and 1; others as they say."""
         wanted = TORCH_DTYPES[dtype]
         if wanted is torch.bool:
             return self.integers(0, 2, *shape, dtype=dtype)
@@ -114,8 +113,7 @@ class Draw:
 
 
 def plant_nonfinite(given: Mapping[str, Any], allowed: Mapping[str, Sequence[float]], draw: Draw) -> None:
-    """Puts values of `allowed` into inputs by that name: one input at least, a few of its elements. Raises
-    UsageError."""
+    """Puts values of `allowed` into a few elements of one input by that name at least. Raises UsageError."""
     if not (names := [name for name, values in allowed.items() if values]):
         raise UsageError("nonfinite() names no input for this case")
     certain = int(draw.integers(0, len(names), 1))
@@ -296,15 +294,13 @@ _LOADED: set[str] = set()
 
 
 def bind(library: Library, judge: Kernel, side: str) -> Bound:
-    """Loads a library, with its own commit's card, or with the judging one where it brings none. Raises
-    KernelgateError."""
+    """Loads a library with its own commit's card, else with the judging one. Raises KernelgateError."""
     kernel = judge if library.card is None else load_card(library.card)
     return Bound(kernel, load(library, side, type(kernel).__module__))
 
 
 def load(library: Library, side: str = "head", card: str | None = None) -> Any:
-    """An extension's operators or module, or the package, which the module `card` may import, too. Raises
-    KernelgateError."""
+    """What calls go to: operators, or a module, which the module `card` may import, too. Raises KernelgateError."""
     manifest = library.manifest
     if manifest.torch and torch.__version__.split("+")[0] != manifest.torch.split("+")[0]:
         raise KernelgateError(

@@ -21,7 +21,7 @@ from pydantic import Field
 from kernelgate.bench.build import archs, machine_code, toolchain
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.imports import followed
-from kernelgate.bench.build.library import CACHE, PACKAGE, Library, Manifest, content_digest
+from kernelgate.bench.build.library import CACHE, PACKAGE, Built, Library, Manifest
 from kernelgate.bench.build.machine_code import MachineCode
 from kernelgate.bench.build.sources import Package
 from kernelgate.bench.core import files
@@ -123,37 +123,32 @@ def build_package(
         "triton": triton,
         "environment": sorted((name, value) for name, value in os.environ.items() if READ_BY_TRITON.fullmatch(name)),
     }
-    key = build_cache.digest(decisive)[:32]
     follows = not any(UNSEEN.search(sources[name]) for name in counted.whole)
     of = sha[:7] if sha else "the working tree"
 
-    def make(work: Path) -> Manifest:
+    def make(work: Path) -> Built:
         build_cache.write_all(work / PACKAGE, sources)
         (work / CACHE).mkdir()
-        begun, file = time.monotonic(), card.file.absolute()
+        file = card.file.absolute()
         of_card = CompileRequest(library=work.absolute(), package=spec.name, card=file, **cases(card))
         made = compile_package(of_card, targets or (None,), limits, of)
         for why, case in {why: case for case, why in reversed(made.skipped.items())}.items():
             say(f"not compiled beforehand of {of}: {case}: {why}")
         code = facts(work / CACHE, made.kernels) if targets else MachineCode((), "it was compiled for no GPU")
-        return Manifest(
+        return Built(
             card=card.name,
             kind="package",
             namespace=spec.name,
             operators=tuple(sorted(made.operators)),
             imports=(*made.imports, *(GRADIENT if b"autograd" in file.read_bytes() else ())),
-            sha=None,
             targets=targets,
-            key=key,
-            seconds=time.monotonic() - begun,
-            sha256=content_digest(work, "package"),
             kernels=code.kernels,
             facts_missing=code.missing,
             host=build_cache.digest({**decisive, "files": counted.digests(sources, host=True)}),
             code=_code(work / CACHE, made) if follows else {},
         )
 
-    return build_cache.cached(key, make).of(card.name, sha)
+    return build_cache.cached(build_cache.digest(decisive)[:32], make).of(card.name, sha)
 
 
 def compile_package(

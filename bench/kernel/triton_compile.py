@@ -172,8 +172,7 @@ def compiling(request: CompileRequest, case: str) -> Iterator[list[PackageKernel
             compile_launcher(compiled)
         entry = Path(next(iter(compiled.metadata_group.values()))).parent.name
         name = f"{kernel.__name__}[{configs[-1]}]" if configs[-1] else kernel.__name__
-        target = request.target or ""
-        made.append(PackageKernel(name=name, target=target, entry=entry, case=case, config=configs[-1]))
+        made.append(PackageKernel(name=name, target=request.target or "", entry=entry, case=case, config=configs[-1]))
         return compiled
 
     tuning = triton_runtime.every_config(configs.append, request.turn) if timed else triton_runtime.one_config(axes)

@@ -72,16 +72,14 @@ def tuners() -> list[Any]:
 
 
 def choices(tuners: Iterable[Any], ops: Any) -> dict[tuple[str, Any], str]:
-    """What those of an imported package run with, by kernel and tuning key: "BLOCK=1024, warps=8, stages=3". Nothing of
-    other operators."""
+    """What those of a package run with, by kernel and tuning key: "BLOCK=1024, warps=8, stages=3"."""
     package = getattr(ops, "__name__", "").partition(".")[0]
     of_package = (one for one in tuners if one.base_fn.__module__.partition(".")[0] == package)
     return {(one.base_fn.__name__, key): describe(config) for one in of_package for key, config in _cached(one).items()}
 
 
 def _cached(tuner: Any) -> Mapping[Any, Any]:
-    """The configurations of a tuner by key. A subclass may keep them elsewhere, as FlagGems' does: then the last that
-    ran."""
+    """The configurations by key. A subclass may keep them elsewhere, as FlagGems' does: then the last that ran."""
     if isinstance(tuner.cache, Mapping):
         return dict(tuner.cache)
     best = getattr(tuner, "best_config", None)

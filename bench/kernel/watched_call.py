@@ -98,8 +98,7 @@ class WarmProcesses:
             _tell(gate, ImportAhead(ahead=watching.ahead))
 
     def load(self, count: int) -> None:
-        """Lets processes load their library and make their inputs, until so many of them do. They use the GPU: nothing
-        may be measured meanwhile."""
+        """Lets so many load their library and make inputs, on the GPU: nothing may be measured meanwhile."""
         self.prepare(count)
         for at in range(self.told, min(count, len(self.watching))):
             _tell(self.waiting[at][1], self.watching[at].call)

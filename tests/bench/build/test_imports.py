@@ -85,10 +85,7 @@ def test_an_import_of_another_package_by_a_computed_name_leads_nowhere() -> None
 
 
 def test_files_that_are_no_python_count() -> None:
-    card = b"class Card:\n    def call(self, package, case, x):\n        return package.norm(x)\n"
-    files = {path: text.encode() for path, text in FILES.items()}
-    tuned = files | {"ops/tuned.json": b"{1: 2}"}
-    assert followed(files, Package("ops"), card).digests(files) != followed(tuned, Package("ops"), card).digests(tuned)
+    assert "ops/tuned.json" in decisive()
 
 
 OTHER = """import torch

