@@ -23,18 +23,7 @@ from kernelgate.bench.build.archs import ARCH_LIST, Target, sm
 from kernelgate.bench.build.compiler_output import HERE, MAX_LINE, STATUS, CompilerOutput, FirstError, Quoting
 from kernelgate.bench.build.library import LIBRARY, SOURCES, Built, Library, card_in
 from kernelgate.bench.build.machine_code import MachineCode
-from kernelgate.bench.build.sources import (
-    NAMESPACES,
-    TARGET_UNIT,
-    Extension,
-    Sources,
-    files_by_target,
-    literal_namespace,
-    own_module,
-    registered,
-    registers_once,
-    target_of,
-)
+from kernelgate.bench.build.sources import NAMESPACES, TARGET_UNIT, Extension, Sources, target_of
 from kernelgate.bench.build.toolchain import LINKS, NVCC_HOST, Toolchain
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import CannotCompileError, CompileError, KernelgateError, OutputError, UsageError
@@ -164,12 +153,12 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Bu
     objects = ((work / TREE / f"{unit}.o").read_bytes() for unit in how.units)
     host = machine_code.elf_digest(objects, ".nv_fatbin", how.namespace.encode())  # each build's is another one
     linked_with = (tools.torch.version, tools.gxx_version, tools.cuda.version if tools.cuda else "")
-    named = bool(literal_namespace(sources) or how.fixed_namespace)
+    named = bool(sources.literal_namespace or how.fixed_namespace)
     return Built(
         card=sources.card,
         binding=sources.binding,
-        namespace=namespace_of(how),
-        shared_namespace=named if sources.binding == "torch" else registers_once(sources),
+        namespace=sources.namespace(how.namespace),
+        shared_namespace=named if sources.binding == "torch" else sources.registers_once,
         torch=sources.spec.torch and tools.torch.version,
         targets=tuple(map(sm, how.targets)),
         kernels=code.kernels,
@@ -177,7 +166,7 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Bu
         warnings=warnings,
         host=hashlib.sha256("\0".join((host, *sources.spec.flags, *linked_with)).encode()).hexdigest(),
         code={target: {"": digest} for target, digest in device.items()},
-        sources=files_by_target(sources, how.targets),
+        sources=sources.files_by_target(how.targets),
     )
 
 
@@ -504,12 +493,6 @@ class Recipe:
         of_target = self.sources.target_units
         plain = self.sources.plain_units if self.targets else ()
         return (*(unit for key in self.targets for unit in of_target.get(key, ())), *plain, *self.sources.host_units)
-
-
-def namespace_of(recipe: Recipe) -> str:
-    """Where torch.ops has the operators: where the build asks for it, if they can. Of pybind11 the module's name."""
-    literal = literal_namespace(recipe.sources) or own_module(recipe.sources)
-    return recipe.namespace if literal is None or registered(recipe.sources) & set(NAMESPACES) else literal
 
 
 def _unit(unit: str, targets: tuple[Target, ...], defined: str) -> str:

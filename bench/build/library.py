@@ -76,7 +76,7 @@ class Built(BaseModel, extra="forbid", frozen=True, defer_build=True):
     """The repository's files that each target's code was compiled from; empty for a package."""
 
 
-class Manifest(Built):
+class Manifest(Built, frozen=True):
     sha: str | None
     """The commit, or null for a working tree with changes, and in the cache, which knows contents alone."""
     key: str

@@ -140,7 +140,39 @@ class Sources:
     def binding(self) -> Binding:
         found: dict[Binding, re.Pattern[bytes]] = {"pybind": PYBIND, "tvm_ffi": TVM_FFI}
         others = (name for name, made in found.items() if any(map(made.search, self.files.values())))
-        return "torch" if registered(self) else next(others, "torch")
+        return "torch" if self.registered else next(others, "torch")
+
+    @cached_property
+    def registered(self) -> set[str]:
+        """The names under which operators are registered, on some path at least."""
+        found = (one for data in self.files.values() for one in REGISTERS.finditer(data))
+        return {one[one.lastindex or 0].decode() for one in found}
+
+    @cached_property
+    def modules(self) -> set[str]:
+        """The names of modules of pybind11."""
+        return {one.decode() for data in self.files.values() for one in PYBIND.findall(data)}
+
+    @property
+    def literal_namespace(self) -> str | None:
+        """A name of the sources' own, and none that the build gives, under which operators are registered."""
+        return min(self.registered - set(NAMESPACES), default=None)
+
+    def namespace(self, given: str) -> str:
+        """Where torch.ops has the operators: where the build asks for it, if they can. Of pybind11 the module."""
+        literal = self.literal_namespace or min(self.modules - set(NAMESPACES), default=None)
+        return given if literal is None or self.registered & set(NAMESPACES) else literal
+
+    @property
+    def registers_once(self) -> bool:
+        """Whether pybind11 is told of C++ types, or TVM-FFI of names, of which it knows each once in a process."""
+        once = PYBIND_TYPE if self.binding == "pybind" else TVM_FFI_NAMES
+        return any(map(once.search, self.files.values()))
+
+    def files_by_target(self, targets: Iterable[Target]) -> dict[str, tuple[str, ...]]:
+        """By a target's name, such as "sm_90a": its translation units, and the headers here that they include."""
+        units = {key: [*self.target_units.get(key, ()), *self.plain_units] for key in targets}
+        return {sm(key): tuple(sorted(self.reached(names))) for key, names in units.items()}
 
     @property
     def host_units(self) -> tuple[str, ...]:
@@ -238,11 +270,10 @@ def read_sources(tree: Path, name: str, card: str, spec: Extension, check_out: C
 
 def _check_binding(name: str, sources: Sources) -> None:
     """Raises BuildError for what could be compiled, and not be loaded."""
-    modules = _modules(sources)
-    if sources.binding == "pybind" and len(modules) > 1:
-        text = f"the sources of the card {sources.card} make several modules ({', '.join(sorted(modules))})"
+    if sources.binding == "pybind" and len(sources.modules) > 1:
+        text = f"the sources of the card {sources.card} make several modules ({', '.join(sorted(sources.modules))})"
         raise BuildError(f"{name}: {text}: name those of one")
-    if sources.binding != "torch" or registered(sources):
+    if sources.binding != "torch" or sources.registered:
         return
     for word, what in OTHER_BINDINGS.items():
         if path := next((path for path, data in sources.files.items() if word in data), None):
@@ -279,36 +310,6 @@ def package_sources(tree: Path, spec: Package, check_out: CheckOut = whole) -> d
 def _is_source(path: Path) -> bool:
     hidden = any(part.startswith(".") or part == "__pycache__" for part in path.parts)
     return path.suffix not in LEFT_OUT and not hidden
-
-
-def files_by_target(sources: Sources, targets: Iterable[Target]) -> dict[str, tuple[str, ...]]:
-    """By a target's name, such as "sm_90a": its translation units, and the repository's headers that they include."""
-    units = {key: [*sources.target_units.get(key, ()), *sources.plain_units] for key in targets}
-    return {sm(key): tuple(sorted(sources.reached(names))) for key, names in units.items()}
-
-
-def literal_namespace(sources: Sources) -> str | None:
-    """The name of their own under which the sources register operators, on some path at least."""
-    return min(registered(sources) - set(NAMESPACES), default=None)
-
-
-def registered(sources: Sources) -> set[str]:
-    return {one[one.lastindex or 0].decode() for data in sources.files.values() for one in REGISTERS.finditer(data)}
-
-
-def _modules(sources: Sources) -> set[str]:
-    return {one.decode() for data in sources.files.values() for one in PYBIND.findall(data)}
-
-
-def own_module(sources: Sources) -> str | None:
-    """The name of its own that a module of pybind11 has, where the build does not give it one."""
-    return min(_modules(sources) - set(NAMESPACES), default=None)
-
-
-def registers_once(sources: Sources) -> bool:
-    """Whether pybind11 is told of C++ types, or TVM-FFI of names, of which it knows each once in a process."""
-    once = PYBIND_TYPE if sources.binding == "pybind" else TVM_FFI_NAMES
-    return any(map(once.search, sources.files.values()))
 
 
 def target_of(unit: str) -> str | None:

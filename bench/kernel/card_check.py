@@ -62,9 +62,9 @@ class CardTried(Message):
     """Why the kernel itself was not run."""
 
 
-def _ask(library: Library | None, card: CardFacts, what: What, may_end: bool = True) -> CardTried:
-    """What comes of small cases: the smallest that is timed, and what fuzzing would draw. Raises WorkerError;
-    unless not `may_end`, a member that ends the process is a mistake."""
+def _ask(library: Library | None, card: CardFacts, what: What, must_run: bool = True) -> CardTried:
+    """What comes of small cases: the smallest that is timed, and what fuzzing would draw. A member that ends the
+    process is a mistake, where it must run here. Raises WorkerError."""
     device: DeviceKind = "cpu" if card.suites["cpu"] else "cuda"
     timed = card.suites["cpu"] if what == "call" and card.suites["cpu"] else card.cases.values()
     smallest = min(timed, key=lambda one: one.bytes or 0.0)
@@ -86,7 +86,9 @@ def _ask(library: Library | None, card: CardFacts, what: What, may_end: bool = T
             return worker.ask(asked, CardTried, PATIENCE_S)
         except WorkerError as error:
             member = worker.doing.doing
-            if not may_end or not worker.ended_by_work(error):
+            if not must_run:  # a GPU's kernel that takes a CPU's memory for its own
+                return CardTried(not_run=f"{member}, on the CPU: {error}")
+            if not worker.ended_by_work(error):
                 raise WorkerError(f"{member}, on the CPU: {error}") from None
             said = "cannot be loaded, whatever the card says" if member == "build" else "could not be tried"
             return CardTried(mistake=CardMistake(file=str(file), line=None, member=member, text=f"{said}: {error}"))
@@ -122,15 +124,10 @@ def check(library: Library | None, card: CardFacts) -> tuple[tuple[CardError, ..
     kind = library and library.manifest.kind
     try:
         told = _ask(library, card, "oracle")
-        if told.mistake is None and must_run:
-            told = _ask(library, card, "call")
+        if told.mistake is None and (must_run or kind == "package"):
+            told = _ask(library, card, "call", must_run)
     except WorkerError as error:
         raise KernelgateError(f"the card {card.name} cannot be tried: {error}") from None
-    if told.mistake is None and not must_run and kind == "package":
-        try:
-            told = _ask(library, card, "call", may_end=False)
-        except WorkerError as error:  # a GPU's kernel that takes a CPU's memory for its own
-            told = CardTried(not_run=str(error))
     if one := told.mistake:
         return (mistake(card, one.member, one.text, one.line),), ""
     if not _uses_ops(ast.parse(card.file.read_bytes())):

@@ -196,12 +196,13 @@ def call(kernel: Kernel, package: Any, case: CaseAxes) -> None:
             bound.prepared(case, inputs, outputs)()
 
 
-def failure_behind(error: BaseException | None, begun: int) -> str | None:
+def failure_behind(raised: BaseException, begun: int) -> str | None:
     """Place, such as "my_kernels/swiglu.py:12", and text of the kernel's error that led to this one; None where no
     kernel's did. `begun`: where what is printed about it may begin in the file of standard error."""
     from triton.compiler.errors import CompilationError
     from triton.runtime import errors, jit
 
+    error: Any = raised
     while error is not None and not hasattr(error, "of_kernel"):
         error = error.__cause__ or error.__context__
     if error is None:

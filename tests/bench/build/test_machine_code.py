@@ -37,6 +37,7 @@ def test_spills_are_what_ptxas_says(tmp_path: Path) -> None:
     assert kernel.instructions["STL"] > 0
 
 
+@pytest.mark.slow
 def test_arrays_in_local_memory_are_no_spills(tmp_path: Path) -> None:
     cubin, said = compiled("arrays", "sm_90", tmp_path)
     pattern = r"properties for \w*?(nearest|histogram|spilled_too)\w*\n.* (\d+) bytes spill stores"

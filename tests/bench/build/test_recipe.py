@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench.build.build import Recipe, namespace_of
-from kernelgate.bench.build.sources import Extension, Sources, literal_namespace, read_sources
+from kernelgate.bench.build.build import Recipe
+from kernelgate.bench.build.sources import Extension, Sources, read_sources
 from kernelgate.bench.build.toolchain import Cuda, Toolchain, Torch
 from kernelgate.bench.core.errors import BuildError
 from tests.miniature import write
@@ -311,5 +311,5 @@ def test_a_header_beyond_the_stable_abi_needs_a_torch(tmp_path: Path, header: st
     ],
 )
 def test_namespace_that_sources_register_under(text: bytes, literal: str | None, namespace: str) -> None:
-    recipe = replace(BOTH, sources=sources({"a.cpp": b"", "b.cu": text}), fixed_namespace="ours")
-    assert (literal_namespace(recipe.sources), namespace_of(recipe)) == (literal, namespace)
+    found = sources({"a.cpp": b"", "b.cu": text})
+    assert (found.literal_namespace, found.namespace("ours")) == (literal, namespace)
