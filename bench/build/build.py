@@ -116,24 +116,21 @@ def export(built: Library, folder: Path) -> Library:
 
 
 def _targets(sources: Sources, tools: Toolchain) -> tuple[Target, ...]:
-    """What TORCH_CUDA_ARCH_LIST asks for; without it, what serves the L4 and the GPU at hand as far as possible."""
-    wanted = archs.asked()
-    available = sources.available(wanted or archs.at_hand())
-    install = cuda_tools.TOOLS["nvcc"].install
-    if wanted:
-        if not available:
-            return ()  # a kernel for the CPU alone
-        if tools.cuda is None:
-            raise CannotCompileError(f"{ARCH_LIST} is set, but {tools.cuda_missing}; install it: {install}")
-        return archs.demanded(wanted, available, sources.card)
-    if available and tools.cuda is None:
-        if not sources.host_units:
-            text = f"{sources.card} has CUDA sources alone, but {tools.cuda_missing}; install it: {install}"
-            raise CannotCompileError(text)
-        say(f"{tools.cuda_missing}: only the CPU path is compiled (for a GPU: {install})")
+    """What TORCH_CUDA_ARCH_LIST asks for; without it, what serves the L4 and the GPU at hand as far as possible. None
+    for the CPU alone."""
+    wanted, gpus = archs.asked(), archs.at_hand()
+    if not (available := sources.available(wanted or gpus)):
         return ()
-    gpus = archs.at_hand()
-    for major, minor in gpus if available else ():
+    if tools.cuda is None:
+        missing, install = tools.cuda_missing, cuda_tools.TOOLS["nvcc"].install
+        if wanted or not sources.host_units:
+            why = f"{ARCH_LIST} is set" if wanted else f"{sources.card} has CUDA sources alone"
+            raise CannotCompileError(f"{why}, but {missing}; install it: {install}")
+        say(f"{missing}: only the CPU path is compiled (for a GPU: {install})")
+        return ()
+    if wanted:
+        return archs.demanded(wanted, available, sources.card)
+    for major, minor in gpus:
         if not archs.serving([(major, minor)], available):
             has = ", ".join(map(sm, available))
             say(f"no target of {sources.card} runs on compute capability {major}.{minor}; it has: {has}")

@@ -6,12 +6,12 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, cast
 
 from kernelgate.bench import record
 from kernelgate.bench.build import build as builder
@@ -45,7 +45,6 @@ from kernelgate.bench.kernel.cards import CardFacts, Cards, CaseFacts, ChosenCas
 from kernelgate.bench.system import git
 from kernelgate.bench.system.supervise import LIMITS, TimeLimits, side_by_side
 
-T = TypeVar("T")
 CORES_A_COMPILE = 4
 """Cards are compiled side by side on so many cores each: a Triton package takes one process or a few, ninja all."""
 
@@ -144,32 +143,27 @@ def _build(tree: Tree, how: HowToBuild, sha: str | None) -> Libraries:
             raise KernelgateError(tree.own(str(error))) from None
         return Libraries({}, {path.stem: tree.own(str(error)) for path in sorted(folder.glob("[!_]*.py"))})
     wanted = [card for card in found.cards if how.only is None or card.name in how.only]
-    if how.forgiving:
-        absent = {Path(mistake.file).stem: tree.own(str(mistake)) for mistake in found.mistakes}
 
-        def tried(card: CardFacts) -> Library | str:
-            try:
-                return build_card(tree, card, how, sha)
-            except BuildError as error:
-                return tree.own(str(error))
+    def made(card: CardFacts) -> Library | str:
+        try:
+            return build_card(tree, card, how, sha)
+        except BuildError as error:
+            if not how.forgiving:
+                raise
+            return tree.own(str(error))
 
-        made = _each(tried, wanted)
-        absent |= {name: one for name, one in made.items() if isinstance(one, str)}
-        return Libraries({name: one for name, one in made.items() if not isinstance(one, str)}, absent)
     try:
-        if not found.without_mistakes().cards:
+        if not how.forgiving and not found.without_mistakes().cards:
             lacks = f"{how.cards} holds no card" if how.cards else f"{tree.name} has no card in {cards.FOLDER}/"
             more = "" if how.cards else "; `kernelgate init` begins one, --cards names a folder of uncommitted ones"
             raise NoKernelError(f"{lacks}: there is no kernel to compile{more} ({page('cards.md')})")
-        return Libraries(_each(lambda card: build_card(tree, card, how, sha), wanted))
+        each = side_by_side([partial(made, card) for card in wanted], (os.cpu_count() or 1) // CORES_A_COMPILE)
     except CardError as error:
         raise CardError(tree.own(error.file), error.line, error.member, tree.own(error.text)) from None
-
-
-def _each(make: Callable[[CardFacts], T], listed: Sequence[CardFacts]) -> dict[str, T]:
-    """What is made of each card, by its name: of several at a time, since most of a compile is one process."""
-    made = side_by_side([partial(make, card) for card in listed], (os.cpu_count() or 1) // CORES_A_COMPILE)
-    return dict(zip((card.name for card in listed), made, strict=True))
+    by_name = {card.name: one for card, one in zip(wanted, each, strict=True)}
+    absent = {Path(mistake.file).stem: tree.own(str(mistake)) for mistake in found.mistakes}
+    absent |= {name: one for name, one in by_name.items() if isinstance(one, str)}
+    return Libraries({name: one for name, one in by_name.items() if not isinstance(one, str)}, absent)
 
 
 def _sources(of: Path, tree: Tree, card: CardFacts, check_out: CheckOut) -> Mapping[str, bytes]:
