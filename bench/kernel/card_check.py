@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
@@ -396,19 +397,33 @@ class _CalledError(Exception):
 
 
 class _Functions:
-    """Stands for a module of pybind11 or TVM-FFI: has its functions and submodules, whatever they take."""
+    """Stands for a module of pybind11 or TVM-FFI: has its functions and submodules. pybind11 says in a function's first
+    line what it takes; of others nobody knows before a call."""
 
-    called = False
-
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, calls: list[bool] | None = None) -> None:
         self._module = module
+        self._calls: list[bool] = [] if calls is None else calls
         self.names = ", ".join(name for name in dir(module) if not name.startswith("_")) or "nothing"
+
+    @property
+    def called(self) -> bool:
+        return bool(self._calls)
 
     def __getattr__(self, name: str) -> Any:
         if not hasattr(self._module, name):
             raise AttributeError(f"the module has no {name}; it has {self.names}")
         found = getattr(self._module, name)
-        return _Functions(found) if isinstance(found, ModuleType) else self._call
+        return _Functions(found, self._calls) if isinstance(found, ModuleType) else partial(self._call, found)
 
-    def _call(self, *_: Any, **__: Any) -> Any:
+    def _call(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        head = (getattr(function, "__doc__", None) or "").partition("\n")[0]
+        made: dict[str, Any] = {}
+        with suppress(Exception):  # a default that is no Python, such as <object at 0x7f>, or an unknown name's
+            if ") -> " in head:
+                exec(f"from __future__ import annotations\ndef {head}: ...", made)  # noqa: S102 - by who wrote the library
+        try:
+            signature(made.get(head.partition("(")[0], lambda *_, **__: None)).bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{error}: the library has {head}") from None
+        self._calls.append(True)
         raise _CalledError

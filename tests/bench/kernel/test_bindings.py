@@ -43,10 +43,8 @@ PACKAGE = "def scale(out, x, factor):\n    out.copy_(factor * x)\n"
 PROJECT = {"setup.py": SETUP, "theirs/__init__.py": PACKAGE, "docs/a": "a"}
 
 
-def with_build(build: str) -> str:
-    return SCALE_CARD.replace('Extension("csrc/scale*")', build).replace(
-        "import Extension", "import Command, Extension"
-    )
+def with_build(build: str, card: str = SCALE_CARD) -> str:
+    return card.replace('Extension("csrc/scale*")', build).replace("import Extension", "import Command, Extension")
 
 
 def cards(tmp_path: Path, text: str) -> commits.HowToBuild:
@@ -81,6 +79,22 @@ def test_both_sides_of_a_module_of_one_name_share_a_process_unless_pybind11_know
     sha = git(repo, "rev-parse", "--short=7", "HEAD~1").strip()
     with pytest.raises(CardError, match=rf"scale\.py:12: call: .*the module has no scales; it has scale \(in {sha}\)"):
         commits.build_commit(repo, "HEAD~1", cards(tmp_path, PYBIND_CARD.replace("ops.scale(", "ops.scales(")))
+
+
+def test_a_call_is_held_against_what_pybind11_says_that_a_function_takes(tmp_path: Path) -> None:
+    """C++ has a default for the count, which pybind11 does not know."""
+    bound = 'm.def("scale", &scale); m.def_submodule("inner").def("scale", &scale);'
+    source = PYBIND.replace("long count", "long count = 3").replace('m.def("scale", &scale);', bound)
+    repo = repository(tmp_path / "repo", {"csrc/scale.cpp": source})
+    short = PYBIND_CARD.replace("factor, x.numel()", "factor")
+    for card in (short, short.replace("ops.", "ops.inner.")):
+        with pytest.raises(
+            CardError, match=r"scale\.py:12: call: missing a required argument: 'arg3': the library has sc"
+        ):
+            commits.build_commit(repo, "HEAD", cards(tmp_path, card))
+    with pytest.raises(CardError, match=r"scale\.py:12: call: .*the module has no outer; it has inner, scale"):
+        commits.build_commit(repo, "HEAD", cards(tmp_path, PYBIND_CARD.replace("ops.", "ops.outer.")))
+    assert commits.build_commit(repo, "HEAD", cards(tmp_path, PYBIND_CARD.replace("ops.", "ops.inner."))).built
 
 
 @pytest.mark.parametrize(
@@ -163,8 +177,8 @@ def _clean_imports(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.modules.pop("theirs", None)
 
 
-def built(project: Path, tmp_path: Path, build: str) -> Library:
-    return commits.build_commit(project, "HEAD", cards(tmp_path, with_build(build))).built["scale"]
+def built(project: Path, tmp_path: Path, build: str, ref: str = "HEAD") -> Library:
+    return commits.build_commit(project, ref, cards(tmp_path, with_build(build))).built["scale"]
 
 
 @pytest.mark.slow
@@ -202,9 +216,11 @@ PIP_FAILED = (
 @pytest.mark.parametrize(
     ("line", "said"),
     [
+        ("exit 3", r"scale does not compile: `exit 3` ended with 3: it printed nothing"),
         ("echo one; echo setup.py:1: error: no; echo two; false", r"ended with 1: setup\.py:1: error: no \(all of it"),
         (f"printf '{PIP_FAILED}'; false", r"ended with 1: error: invalid command 'bdist_wheel' \(all of it"),
         (f"printf '{CMAKE_FAILED}'; false", r"with 1: CMakeLists.txt:12: Target x links to: CUDA::cublas \(all of it"),
+        ("echo hint: none; false", r"ended with 1: hint: none \(all of it"),
         ("mkdir $KERNELGATE_OUT/other", r"left no theirs in \$KERNELGATE_OUT, where there is other"),
         ("touch $KERNELGATE_OUT/__editable__.theirs.pth", "left a link to its sources, .*: install without -e"),
     ],
@@ -247,6 +263,10 @@ def test_a_build_past_its_limit_names_the_command_that_allows_more(project: Path
         commits.build_commit(project, "HEAD", how)
 
 
-def test_a_project_without_the_named_files_is_not_built_of_others(project: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("of_commit", [True, False])
+def test_a_project_without_the_named_files_is_not_built_of_others(
+    project: Path, tmp_path: Path, *, of_commit: bool
+) -> None:
+    how = cards(tmp_path, with_build('Command("cp -r theirs $KERNELGATE_OUT", "theirs", ["their*.toml", "src"])'))
     with pytest.raises(CardError, match=r"their\*\.toml, src holds nothing for the command to build from"):
-        built(project, tmp_path, 'Command("cp -r theirs $KERNELGATE_OUT", "theirs", ["their*.toml", "src"])')
+        commits.build_commit(project, "HEAD", how) if of_commit else commits.build_tree(project, how)

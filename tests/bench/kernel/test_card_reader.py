@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.sources import Package
-from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.core.errors import CardError, KernelgateError
 from kernelgate.bench.kernel import cards
 from tests import registered
 from tests.processes import marked
@@ -40,6 +40,7 @@ def test_the_card_that_the_others_are_made_of_is_right(tmp_path: Path) -> None:
     path = write(tmp_path)
     card = registered.facts(path)
     assert (card.name, card.label, card.file, card.reference) == ("card", "Card", path, "PyTorch")
+    assert [case.id for case in card.suites["pr"]] == ["m4_n8_fp16"]
     assert card.target.bytes == 4 * 8 * 2 + 8 * 4 + 4 * 8 * 2, "both inputs and the output"
     assert (card.gives, card.call_needs) == (("bias", "out", "x"), ("out", "x", "bias"))
     assert set(card.fuzz["cuda"]) == {f"fuzz_{number:02}" for number in range(32)}
@@ -73,7 +74,7 @@ MORE = {
     "an unknown distribution": ("distributions", "distributions = ['normal', 'cauchy']", "'cauchy' is none of normal"),
     "kernel no regular expression": ("kernel", "kernel = '('", "'(' is no regular expression"),
     "a range beyond all": ("fuzz", "fuzz = dict(M=range(10**30))", "too large"),
-    "ops where only call gets them": ("state", "def state(self, ops, case, x):\n    return {}",
+    "ops where only call() gets them": ("state", "def state(self, ops, case, x):\n    return {}",
                                         "state() takes ops, which only call() gets: write state(self, case, …)"),
     "no build": ("build", "build = None", "the card has no build"),
     "a build without sources": ("build", "build = Extension()", "Extension() names no sources"),
@@ -86,38 +87,66 @@ FILES = {
     "leaving": ("x = 1\nraise SystemExit('I leave')\n", 2, "SystemExit: I leave"),
     "none": ("from kernelgate import Kernel\n", None, "defines one subclass of kernelgate.Kernel; this one has none"),
     "two": ("from kernelgate import Kernel\nclass A(Kernel): pass\nclass B(Kernel): pass\n", None, "this one has A, B"),
-    "flags": ("from kernelgate import Extension\nExtension('a', flags='-O3')\n", 2, "flags are a list of words"),
-    "torch": ("from kernelgate import Extension\nExtension('a', torch='')\n", 2, "torch is a version, such as"),
+    "flags": (
+        "from kernelgate import Extension\nbuild = Extension('a', flags='-O3')\n",
+        2,
+        "flags are a list of words",
+    ),
+    "torch": (
+        "from kernelgate import Extension\nbuild = Extension('a', torch='')\n",
+        2,
+        "torch is a version, such as \"2.11\", and not ''",
+    ),
     "packed": ("PK\x03\x04", None, "it is packed as zip: unpack it with `unzip`"),
-    "raising": ("import kernelgate\nclass A(kernelgate.Kernel):\n    def __init__(self): 1 / 0\n", 3, "ZeroDivision"),
+    "raising": (
+        "from kernelgate import Kernel\nclass A(Kernel):\n    def __init__(self): 1 / 0\n",
+        3,
+        "ZeroDivisionError",
+    ),
     "my scale": ("from kernelgate import Kernel\n", None, "rename it: the name of a card has letters of ASCII"),
 }
 
 
-def test_a_mistake_names_its_member_and_line_and_says_what_was_expected(tmp_path: Path) -> None:
-    for name, (_, old, new, _) in AT_THEIR_LINES.items():
-        write(tmp_path, (old, new)).rename(tmp_path / f"{name.replace(' ', '-')}.py")
-    for name, (_, more, _) in MORE.items():
-        write(tmp_path, more=more).rename(tmp_path / f"{name.replace(' ', '-')}.py")
+@pytest.fixture(scope="module")
+def mistakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CardError]:
+    """Of one reading of all cards that are wrong, by the card's name; one that is right is there, too."""
+    folder = tmp_path_factory.mktemp("cards")
+    write(folder)
+    for at, (_, old, new, _) in enumerate(AT_THEIR_LINES.values()):
+        write(folder, (old, new)).rename(folder / f"changed_{at}.py")
+    for at, (_, more, _) in enumerate(MORE.values()):
+        write(folder, more=more).rename(folder / f"more_{at}.py")
     for name, (text, _, _) in FILES.items():
-        (tmp_path / f"{name}.py").write_text(text)
-    (tmp_path / "_helper.py").write_text("raise RuntimeError('not a card')\n")
-    os.mkfifo(tmp_path / "pipe.py")
-    write(tmp_path)
-    found = cards.read(tmp_path)
+        (folder / f"{name}.py").write_text(text)
+    (folder / "_helper.py").write_text("raise RuntimeError('not a card')\n")
+    os.mkfifo(folder / "pipe.py")
+    write(folder)
+    found = cards.read(folder)
     assert found.names == ("card",), "a mistake in one leaves the others"
-    mistakes = {Path(mistake.file).stem.replace("-", " "): mistake for mistake in found.mistakes}
-    for name, (member, _, new, says) in AT_THEIR_LINES.items():
-        mistake = mistakes[name]
+    with pytest.raises(CardError, match=r"changed_0\.py:\d+: cases: "):
+        found.without_mistakes()
+    return {Path(mistake.file).stem: mistake for mistake in found.mistakes}
+
+
+def test_a_mistake_names_its_member_and_line_and_says_what_was_expected(mistakes: dict[str, CardError]) -> None:
+    for at, (member, _, new, says) in enumerate(AT_THEIR_LINES.values()):
+        mistake = mistakes[f"changed_{at}"]
         assert (mistake.member, says in mistake.text) == (member or "cases", True), mistake
         named = Path(mistake.file).read_text().splitlines()[(mistake.line or 0) - 1]
         assert f"{member} = " in named or f"def {member}" in named or "class Card" in named or new.strip() in named
         assert str(mistake).startswith(f"{mistake.file}:{mistake.line}: {mistake.member}: ")
-    for name, (member, _, says) in MORE.items():
-        assert (mistakes[name].member, says in mistakes[name].text) == (member, True), mistakes[name]
+    for at, (member, _, says) in enumerate(MORE.values()):
+        mistake = mistakes[f"more_{at}"]
+        assert (mistake.member, says in mistake.text) == (member, True), mistake
+        # A value's own line is that of the first definition: `build` has one above.
+        before, _, below = Path(mistake.file).read_text().partition("class Card")
+        assert 0 < (mistake.line or 0) - before.count("\n") - 1 <= below.count("\n")
     for name, (_, line, says) in FILES.items():
         assert (mistakes[name].line, mistakes[name].member, says in mistakes[name].text) == (line, "", True)
-    assert mistakes["pipe"].text == "a card is a file; this is none", "and it is not waited for"
+
+
+def test_a_pipe_in_the_place_of_a_card_is_not_waited_for(mistakes: dict[str, CardError]) -> None:
+    assert mistakes["pipe"].text == "a card is a file; this is none"
 
 
 def test_a_card_that_prints_does_no_harm(tmp_path: Path) -> None:
@@ -140,6 +169,15 @@ def test_a_card_that_is_killed_from_outside_is_no_mistake(tmp_path: Path) -> Non
     """As one that the system kills for want of memory."""
     (tmp_path / "killed.py").write_text("import os; os.kill(os.getpid(), 9)\n")
     with pytest.raises(KernelgateError, match=r"killed\.py: the card cannot be read: .* killed by SIGKILL"):
+        cards.read(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_card_that_hangs_is_named_with_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cards, "PATIENCE_S", 10.0)  # most of it to start, on a busy machine
+    (tmp_path / "slow.py").write_text("import os, time\nos.write(2, b'almost done')\ntime.sleep(60)\n")
+    said = r"slow\.py: the card cannot be read: the process did not answer for 10 s .*almost don"
+    with pytest.raises(KernelgateError, match=said):
         cards.read(tmp_path)
 
 
@@ -169,8 +207,10 @@ def test_a_card_that_stops_is_named_at_its_line(tmp_path: Path) -> None:
     stops = {"import sys; sys.exit(3)": "SystemExit: 3", "input()": "EOFError", "raise KeyboardInterrupt": "KeyboardIn"}
     for at, line in enumerate(stops):
         (tmp_path / f"stops_{at}.py").write_text(f"1\n{line}\n")
-    for mistake, said in zip(cards.read(tmp_path).mistakes, stops.values(), strict=True):
-        assert (mistake.line, said in mistake.text) == (2, True)
+    mistakes = sorted(cards.read(tmp_path).mistakes, key=lambda one: str(one.file))
+    for at, (mistake, said) in enumerate(zip(mistakes, stops.values(), strict=True)):
+        assert (Path(mistake.file).name, mistake.line) == (f"stops_{at}.py", 2)
+        assert said in mistake.text
 
 
 def test_cards_are_read_once_for_each_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,20 +233,22 @@ import torch.nn.functional as F
 import triton
 import triton.language as tl
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from kernelgate import Kernel, Output, Package
 
 TOLERANCE = torch.finfo(torch.float16).eps * 2 + 1
+SIZES: dict[str, torch.Tensor | None] = {}
 
 
 @triton.autotune(configs=[triton.Config({"BLOCK": n}, num_warps=4) for n in (64, 128)], key=["n"])
 @triton.jit
 def scale(x, out, n, BLOCK: tl.constexpr):
-    pass
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
 
 
 class Module(nn.Module):
-    pass
+    """What a card may bring along."""
 
 
 @torch.no_grad()

@@ -11,8 +11,9 @@ import torch
 from kernelgate.bench.build import library
 from kernelgate.bench.build.library import ABSENT, Library
 from kernelgate.bench.core.errors import CardError, CompileError, NoKernelError, OutputError
-from kernelgate.bench.kernel import commit, operands
+from kernelgate.bench.kernel import card_check, commit, operands
 from kernelgate.bench.kernel.commit import HowToBuild
+from kernelgate.bench.system.worker import WorkerProcess
 from kernelgate.ci.commands import cli
 from tests import miniature
 from tests.miniature import SCALE, SCALE_CARD, SCALE_FILES, git, repository, write
@@ -50,6 +51,9 @@ def test_a_commit_becomes_a_library_for_each_card(repo: Path) -> None:
     write(repo, {"csrc/scale.cpp": SCALE.replace("factor *", "10 * factor *")})
     head = commit.build_tree(repo).built["scale"]
     assert [scaled(base), scaled(head), scaled(base)] == [3.0, 30.0, 3.0], "each runs its own code in one process"
+    out = torch.zeros(2)
+    operands.load(found.built["twice"]).twice(out, torch.ones(2), 3.0)
+    assert out.tolist() == [6.0, 6.0]
 
 
 def test_a_missing_header_names_the_submodules_that_are_not_checked_out(repo: Path) -> None:
@@ -65,6 +69,7 @@ def test_a_missing_header_names_the_submodules_that_are_not_checked_out(repo: Pa
         commit.build_tree(repo)
     hint = "cutlass.h: No such file or directory; not checked out here: deps/cutlass (git submodule update --init"
     assert hint in raised.value.first
+    assert "git submodule update --init" in str(raised.value)
 
 
 def test_a_commit_without_a_card(repo: Path) -> None:
@@ -77,46 +82,72 @@ def test_a_commit_without_a_card(repo: Path) -> None:
         commit.build_tree(repo)
 
 
-CARD = ".ci/kernels/scale.py"
 WRONG = {
     "no source": (
-        "csrc/scale*",
-        "csrc/scael*",
-        "5: build: {} has no sources at csrc/scael*, which the card scale",
+        {".ci/kernels/scale.py": SCALE_CARD.replace("csrc/scale*", "csrc/scael*")},
+        ".ci/kernels/scale.py:5: build: {} has no sources at csrc/scael*, which the card scale names",
     ),
-    "card": ("dict(N=64,", "dict(N=None,", "6: cases: {'N': None, 'dtype': 'fp32'}: the axis N is None"),
-    "call": ("ops.scale(", "ops.sclae(", "12: call: the library registers no operator sclae; it registers: scale"),
+    "card": (
+        {".ci/kernels/scale.py": SCALE_CARD.replace("dict(N=64,", "dict(N=None,")},
+        ".ci/kernels/scale.py:6: cases: {'N': None, 'dtype': 'fp32'}: the axis N is None",
+    ),
+    "call": (
+        {".ci/kernels/scale.py": SCALE_CARD.replace("ops.scale(", "ops.sclae(")},
+        ".ci/kernels/scale.py:12: call: the library registers no operator sclae; it registers: scale",
+    ),
 }
 
 
 def test_a_mistake_of_a_card_names_the_place_as_the_repository_has_it(repo: Path) -> None:
-    for old, new, says in WRONG.values():
+    for files, says in WRONG.values():
         with pytest.raises(CardError) as raised:
-            commit.build_tree(write(repo, {**SCALE_FILES, CARD: SCALE_CARD.replace(old, new)}))
-        assert str(raised.value).startswith(f"{CARD}:{says.replace('{}', str(repo))}")
+            commit.build_tree(write(repo, {**SCALE_FILES, **files}))
+        assert str(raised.value).startswith(says.replace("{}", str(repo)))
+        assert raised.value.file == ".ci/kernels/scale.py"
         assert raised.value.exit_code == 1
 
 
 ABSENT_BASES = {
-    "call": (CARD, SCALE_CARD.replace("ops.scale(", "ops.sclae("), f"{CARD}:12: call: the library registers no op"),
-    "does not compile": ("csrc/scale.cpp", "#error broken\n", "{} does not compile: csrc/scale.cpp:1: error: #error"),
-    "cannot be read": (CARD, "class (", f"{CARD}:1: SyntaxError: "),
-    "registers nothing": ("csrc/scale.cpp", "int a;\n", f"{CARD}:5: build: the library registers no operator under K"),
-    "ends what reads it": (CARD, "import os\nos._exit(3)\n", f"{CARD}: the card cannot be read: the process exited ea"),
+    "call": WRONG["call"],
+    "does not compile": (
+        {"csrc/scale.cpp": "#error broken\n"},
+        "{sha} does not compile: csrc/scale.cpp:1: error: #error",
+    ),
+    "cannot be read": ({".ci/kernels/scale.py": "class ("}, ".ci/kernels/scale.py:1: SyntaxError: "),
+    "registers nothing": (
+        {"csrc/scale.cpp": "int nothing;\n"},
+        ".ci/kernels/scale.py:5: build: the library registers no operator under KERNELGATE_NAMESPACE",
+    ),
+    "ends what reads it": (
+        {".ci/kernels/scale.py": "import os\nos._exit(3)\n"},
+        ".ci/kernels/scale.py: the card cannot be read: the process exited early with code 3",
+    ),
 }
 
 
-@pytest.mark.parametrize(("file", "text", "says"), ABSENT_BASES.values(), ids=ABSENT_BASES)
+@pytest.mark.parametrize(("files", "says"), ABSENT_BASES.values(), ids=ABSENT_BASES)
 def test_a_base_that_cannot_be_built_is_absent_with_the_reason(
-    repo: Path, tmp_path: Path, file: str, text: str, says: str
+    repo: Path, tmp_path: Path, files: dict[str, str], says: str
 ) -> None:
-    sha = miniature.commit(repo, {file: text})
+    sha = miniature.commit(repo, files)
     found = commit.build_commit(repo, "HEAD", BASE)
     assert dict(found.built) == {}
-    assert found.absent["scale"].startswith(says.replace("{}", sha[:7]))
+    expected = says.replace("{sha}", sha[:7]).replace("{}", f"commit {sha[:12]}")
+    assert found.absent["scale"].startswith(expected)
     commit.export(found, tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").iterdir()] == [ABSENT]
     assert library.read_all(tmp_path / "out") == found
+
+
+@pytest.mark.slow
+def test_a_base_whose_library_ends_the_process_that_loads_it(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(card_check, "WorkerProcess", WorkerProcess)
+    thrown = '#include <stdexcept>\nstatic int x = (throw std::runtime_error("at load"), 0);\n'
+    miniature.commit(repo, {"csrc/scale.cpp": thrown})
+    says = commit.build_commit(repo, "HEAD", BASE).absent["scale"]
+    assert says.startswith(".ci/kernels/scale.py:5: build: ")
+    assert "cannot be loaded, whatever the card says: the process was killed by SIGABRT" in says
+    assert "at load" in says
 
 
 def test_a_base_without_a_card(repo: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.core.errors import CannotCompileError, CardError, KernelgateError
+from kernelgate.bench.core.errors import CardError, CompileError, KernelgateError
 from kernelgate.bench.kernel import commit, operands
 from kernelgate.bench.kernel.triton_build import Compiled, CompileRequest, compile_package
 from kernelgate.bench.system.supervise import TimeLimits
@@ -45,10 +45,15 @@ HELPED = """\
 """
 NEEDS_TORCH = "import torch\n\ntorch.no_such_name(torch.zeros(1))\nfrom kernelgate"
 WRONG: dict[str, tuple[str, str, str]] = {
+    "a word": (CALL, "ops.scale(out, x, '2')", f"12: {WORD}"),
     "of an overload": (CALL, "ops.scale.default(out, x)", MISSING),
     "in a helper": (f"        {CALL}\n", HELPED, f"15: {WORD}"),
     "nothing is called": (CALL, "out.copy_(x)", "11: call: call() called no operator of the library, which registers"),
-    "a mistake that only torch shows": ("from kernelgate", NEEDS_TORCH, "3: AttributeError: module 'torch' has no at"),
+    "a mistake that only torch shows": (
+        "from kernelgate",
+        NEEDS_TORCH,
+        "3: AttributeError: module 'torch' has no attr",
+    ),
 }
 
 
@@ -62,6 +67,17 @@ def test_a_card_that_does_not_fit_its_library_is_named_with_its_line(tree: Path,
     assert str(raised.value).startswith(f".ci/kernels/scale.py:{says}")
 
 
+def test_a_library_that_registers_under_another_name(tree: Path) -> None:
+    """By way of a macro, which is no name that the build could have read."""
+    text = "#define OURS another_scale\n" + SCALE.replace("KERNELGATE_NAMESPACE", "OURS")
+    write(tree, {"csrc/scale.cpp": text})
+    with pytest.raises(CardError) as raised:
+        built(tree)
+    said = str(raised.value)
+    assert said.startswith(".ci/kernels/scale.py:5: build: the library registers no operator under ")
+    assert said.endswith("it registers: another_scale::scale")
+
+
 def test_overloads(tree: Path) -> None:
     """A call by the operator's name alone may mean any of them."""
     defined = 'm.def("scale(Tensor(a!) out, Tensor x, float factor) -> ()");'
@@ -73,6 +89,15 @@ def test_overloads(tree: Path) -> None:
     write(tree, {".ci/kernels/scale.py": SCALE_CARD.replace(CALL, "ops.scale(out, x, '2')")})
     with pytest.raises(CardError, match=r"'float' for argument 'factor' but .*'str'\.; .*'Tensor' for argument "):
         built(tree)
+
+
+def test_an_extension_of_one_cuda_source(tree: Path) -> None:
+    """Many have no .cpp: what nvcc compiles registers the operators, too."""
+    (tree / "csrc" / "scale.cpp").unlink()
+    write(tree, {"csrc/scale.cu": SCALE + "__global__ void kernel(float* out) { *out = 1; }\n"})
+    library = built(tree)
+    assert [(kernel.name, kernel.target) for kernel in library.manifest.kernels] == [("kernel", "sm_89")]
+    assert scaled(library, 2.0) == [0.0, 2.0, 4.0]
 
 
 CLASSIC = """\
@@ -111,10 +136,26 @@ def test_sources_that_need_one_torch(tree: Path, monkeypatch: pytest.MonkeyPatch
         operands.load(library)
 
 
-def test_sources_for_a_torch_that_is_not_here(tree: Path, no_compiling: Callable[[], None]) -> None:
-    write(tree, {"csrc/scale.cpp": CLASSIC, ".ci/kernels/scale.py": classic_card("2.1")})
+@pytest.mark.parametrize("version", ["2.1", "2.13.0+cu130"])
+def test_sources_for_a_torch_that_is_not_here(tree: Path, version: str, no_compiling: Callable[[], None]) -> None:
+    write(tree, {"csrc/scale.cpp": CLASSIC, ".ci/kernels/scale.py": classic_card(version)})
     no_compiling()
-    with pytest.raises(CannotCompileError, match=r"for torch 2\.1, but torch .* is installed here: install "):
+    with pytest.raises(KernelgateError) as raised:
+        built(tree)
+    assert f"for torch {version}, but torch {torch.__version__} is installed here: install " in str(raised.value)
+    assert not isinstance(raised.value, CompileError)
+
+
+def test_a_library_that_this_torch_cannot_load(tree: Path) -> None:
+    """Such as one that calls what only a torch with CUDA has: found while building, not while measuring."""
+    text = (
+        CLASSIC.replace("NAME", "my_ops")
+        .replace("void scale", "int gone();\nvoid scale")
+        .replace("{ out", "{ gone(); out")
+    )
+    write(tree, {"csrc/scale.cpp": text, ".ci/kernels/scale.py": classic_card(torch.__version__)})
+    says = r"^\.ci/kernels/scale\.py:5: build: .*cannot be loaded by torch .*: .* undefined symbol: _Z4gonev$"
+    with pytest.raises(CardError, match=says):
         built(tree)
 
 
