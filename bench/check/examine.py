@@ -18,7 +18,7 @@ from kernelgate.bench.check.accuracy import CaseMeasured, DrawnInputs
 from kernelgate.bench.check.trial_process import CheckRequest, TrialOutcome
 from kernelgate.bench.core.errors import UsageError, first_line
 from kernelgate.bench.kernel import compare, loading, operands, triton_runtime
-from kernelgate.bench.kernel.card import CaseAxes, Kernel
+from kernelgate.bench.kernel.card import Kernel
 from kernelgate.bench.kernel.compare import Comparison
 from kernelgate.bench.kernel.fuzz_trials import Trial
 from kernelgate.bench.kernel.operands import Bound, Draw, Inputs, Shapes, Tensors
@@ -73,9 +73,7 @@ def guarded(
     shape: Sequence[int], dtype: torch.dtype, device: str, which: int, place: MemoryLayout | None = None
 ) -> Guarded:
     """A tensor filled with one of the two patterns, between guards that hold it, too."""
-    place = place or MemoryLayout()
-    pattern = PATTERNS[dtype][which]
-    width = compare.bits_dtype(dtype)
+    pattern, width, place = PATTERNS[dtype][which], compare.bits_dtype(dtype), place or MemoryLayout()
     guard = GUARD_BYTES // width.itemsize
     lengths = place.strides if place.strides is not None else torch.empty(shape, device="meta").stride()
     needed = 0 if 0 in shape else 1 + sum((size - 1) * step for size, step in zip(shape, lengths, strict=True))
@@ -178,10 +176,9 @@ class ReadyCall:
         for name, tensor in made.items():
             if (tuple(tensor.shape), tensor.dtype) != self.shapes[name]:
                 self.agrees()
-                raise KernelCallError(
-                    f"the {self.subject.called} returned {_kind(tensor.shape, tensor.dtype)} for {name}; "
-                    f"outputs() says {_kind(*self.shapes[name])}"
-                )
+                returned = f"{_kind(tensor.shape, tensor.dtype)} for {name}"
+                said = _kind(*self.shapes[name])
+                raise KernelCallError(f"the {self.subject.called} returned {returned}; outputs() says {said}")
         return made
 
     def agrees(self) -> None:
@@ -212,26 +209,13 @@ def prepared(
     subject: Subject,
     draw: Draw,
     which: int = 0,
-    places: Layouts | None = None,
-    share: bool = False,
+    places: Layouts = lambda _, __: None,
     originals: Inputs | None = None,
 ) -> ReadyCall:
-    """A call on copies of `originals`, or of inputs that are drawn now. `which`: of the two patterns for outputs.
-    `share`: inputs of one shape and dtype are one tensor, but for whole numbers beside real ones, which may be indices
-    into another."""
+    """A call on copies of `originals`, or of inputs that are drawn now. `which`: of the two patterns for outputs."""
     judge, bound, case = subject.judge, subject.bound, draw.case
     if originals is None:
         originals = operands.inputs(judge, case, draw)
-    if share and not judge.in_place:
-        alike: dict[object, torch.Tensor] = {}  # each tensor replaced by the first of its shape, strides and dtype
-
-        def first_alike(one: torch.Tensor) -> torch.Tensor:
-            if not one.is_floating_point() and one.dtype != draw.dtype:  # such as two lists of indices
-                return one
-            return alike.setdefault((tuple(one.shape), one.stride(), one.dtype), one)
-
-        originals = operands.changed(originals, first_alike)
-        originals = operands.with_state(judge, case, originals)
     guards: list[tuple[str, Guarded, torch.Tensor]] = []
     names = iter([name for name, _ in operands.tensors(originals)])
     copies: dict[int, torch.Tensor] = {}
@@ -239,7 +223,7 @@ def prepared(
     def copied(tensor: torch.Tensor) -> torch.Tensor:
         name = next(names)
         if id(tensor) not in copies:
-            place = (places(name, tensor) if places else None) or MemoryLayout(tensor.stride())
+            place = places(name, tensor) or MemoryLayout(tensor.stride())
             copy = guarded(tensor.shape, tensor.dtype, subject.device, 0, place)
             operands.fill(copy.tensor, tensor)
             guards.append((name, copy, tensor))
@@ -249,9 +233,7 @@ def prepared(
     given = operands.changed(originals, copied)
     shapes = operands.output_shapes(judge, case, originals)
     outputs = {
-        name: guarded(
-            shape, dtype, subject.device, which, places(name, torch.empty(shape, device="meta")) if places else None
-        )
+        name: guarded(shape, dtype, subject.device, which, places(name, torch.empty(shape, device="meta")))
         for name, (shape, dtype) in shapes.items()
         if name not in judge.in_place
     }
@@ -362,34 +344,5 @@ def _kind(shape: Sequence[int], dtype: torch.dtype) -> str:
 
 def _elements(name: str, mask: torch.Tensor) -> str:
     """Such as "64 of 512 elements, the first at out[0,1,512,0], are"."""
-    count = int(mask.sum())
-    where = compare.place(name, compare.first(mask))
-    if count == 1:
-        return f"the element {where} is"
-    return f"{count} of {mask.numel()} elements, the first at {where}, are"
-
-
-class UntriedError(Exception):
-    """The card itself cannot make such a case: says why."""
-
-
-class InapplicableError(UntriedError):
-    """The way is none for such a card, which is nothing that anybody must know: says why."""
-
-
-def outcome(
-    fault: str | None, *comparisons: Comparison, note: str | None = None, repeatable: bool | None = None
-) -> TrialOutcome:
-    """What one trial showed; its errors are the largest of all that was compared."""
-    return TrialOutcome(
-        fault=fault,
-        max_abs_error=compare.largest([one.max_abs_error for one in comparisons]),
-        error_ratio=compare.largest([one.error_ratio for one in comparisons]),
-        note=note,
-        repeatable=repeatable,
-    )
-
-
-def drawn(subject: Subject, trial: Trial, seed: int = 0) -> Draw:
-    """`seed`: one of several for a trial."""
-    return Draw(CaseAxes(trial.axes), subject.device, trial.seed + seed, trial.distribution)
+    count, where = int(mask.sum()), compare.place(name, compare.first(mask))
+    return f"the element {where} is" if count == 1 else f"{count} of {mask.numel()} elements, the first at {where}, are"

@@ -36,16 +36,12 @@ MAX_SHRUNK = 2
 
 @dataclass(frozen=True)
 class FuzzLimits:
-    """How long a card's trials may take; None is as long as they do."""
-
     seconds: float | None = None
+    """For all of a card's trials; None is as long as they take."""
     gpu_seconds: float | None = None
     """In place of `seconds` where that is None, on a GPU."""
     smallest_first: bool = False
     """In place of the riskiest first, and none after the first that fails."""
-
-    def of(self, device: environment.DeviceKind) -> float | None:
-        return self.gpu_seconds if self.seconds is None and device == "cuda" else self.seconds
 
 
 NO_LIMITS = FuzzLimits()
@@ -75,20 +71,16 @@ def run(
     if limits.smallest_first:
         chosen = tuple(sorted(chosen, key=lambda one: case_axes.size(one.axes)))
     progress.say(f"fuzz: {sizes(card, chosen, device)}, seed {seed}")
-    limit_s = None if ids else limits.of(device)
+    limit_s = limits.gpu_seconds if limits.seconds is None and device == "cuda" else limits.seconds
+    limit_s = None if ids else limit_s
+    shrunk = 0 if ids else MAX_SHRUNK
     with trial_process.trying(library, card, machine, workers) as process, BaseTrials(base, process) as beside:
-        results, untried, late, lost_s = _results(
-            process, beside, chosen, limit_s, limits.smallest_first, 0 if ids else MAX_SHRUNK
-        )
+        results, untried, late, why_late = _results(process, beside, chosen, limit_s, limits.smallest_first, shrunk)
     reasons = [f"{len(untried)} cannot be judged, such as {untried[0][0].id}: {untried[0][1]}"] if untried else []
     if beside.why_not:
         reasons.append(f"the base could not be tried: {beside.why_not}")
-    if late and lost_s:
-        reasons.append(f"{len(late)} not run, because crashes and hangs before had taken {lost_s:.0f} s")
-    elif late and results and results[-1].fails:
-        reasons.append(f"the larger {len(late)} are not run after the first that fails")
-    elif late:
-        reasons.append(f"the {limit_s:g} s of the time limit were over before the last {len(late)}, the least risky")
+    if late:
+        reasons.append(why_late)
     for reason in reasons:
         progress.say(f"fuzz: {reason}")
     failed = sum(result.fails for result in results)
@@ -146,9 +138,6 @@ class BaseTrials(ExitStack):
             return result.model_copy(update={"passed": True, "message": None, "note": said})
         return result
 
-    def excuses(self, trial: Trial, outcome: TrialOutcome) -> bool:
-        return not self.beside(result_of(self.head.card, trial, outcome), trial).fails
-
 
 def _results(
     process: TrialProcess,
@@ -157,9 +146,8 @@ def _results(
     limit_s: float | None,
     to_first_failure: bool,
     shrunk: int,
-) -> tuple[list[record.FuzzResult], list[tuple[Trial, str]], Sequence[Trial], float]:
-    """The results, what the card could not make or judge and why, the trials that there was no time for, and how much
-    of it crashes had taken, where that is why.
+) -> tuple[list[record.FuzzResult], list[tuple[Trial, str]], Sequence[Trial], str]:
+    """The results, what the card could not make or judge and why, and the trials that were not run, and why.
 
     A crash costs its own process, and what is at least as large in every size waits until the rest was tried.
     """
@@ -170,9 +158,11 @@ def _results(
     with progress.track("fuzz", len(chosen)) as advance:
         while queue:
             if limit_s is not None and spent_s >= limit_s:
-                return results, untried, queue, 0.0
+                why = f"the {limit_s:g} s of the time limit were over before the last {len(queue)}, the least risky"
+                return results, untried, queue, why
             if lost_s >= LOST_S:
-                return results, untried, queue, lost_s
+                why = f"{len(queue)} not run, because crashes and hangs before had taken {lost_s:.0f} s"
+                return results, untried, queue, why
             trial = queue.pop(0)
             begun, starting_s = monotonic(), process.starting_s
             outcome = process.tried(trial)
@@ -196,13 +186,13 @@ def _results(
                 progress.say(failure(result))
                 if shrunk:
                     shrunk -= 1
-                    results[-1] = result = _with_facts(result, process, trial, outcome, base.excuses)
+                    results[-1] = result = _with_facts(result, base, trial, outcome)
                 if to_first_failure:
-                    return results, untried, queue, 0.0
+                    return results, untried, queue, f"the larger {len(queue)} are not run after the first that fails"
             if outcome.last:
                 crashed.append(result.smallest_axes or trial.axes)
                 queue.sort(key=lambda one: any(_as_large(one.axes, least) for least in crashed))
-    return results, untried, (), 0.0
+    return results, untried, (), ""
 
 
 def _as_large(axes: Mapping[str, object], least: Mapping[str, object]) -> bool:
@@ -212,22 +202,22 @@ def _as_large(axes: Mapping[str, object], least: Mapping[str, object]) -> bool:
 
 
 def _with_facts(
-    result: record.FuzzResult,
-    process: TrialProcess,
-    trial: Trial,
-    outcome: TrialOutcome,
-    excused: trial_process.Excused,
+    result: record.FuzzResult, base: BaseTrials, failing: Trial, outcome: TrialOutcome
 ) -> record.FuzzResult:
-    facts = trial_process.examined(process, trial, outcome, excused)
-    for line in more(process.card, facts):
-        progress.say(line)
+    card = base.head.card
+
+    def excused(trial: Trial, outcome: TrialOutcome) -> bool:
+        return not base.beside(result_of(card, trial, outcome), trial).fails
+
+    facts = trial_process.examined(base.head, failing, outcome, excused)
+    _say_more(card, facts)
     return result.model_copy(
         update={
             "message": f"{result.message}; {facts.words}" if facts.words else result.message,
             "runs": facts.runs,
             "failed_runs": facts.failed,
             "smallest": facts.smallest and facts.smallest.id,
-            "smallest_axes": result_of(process.card, facts.smallest, outcome).axes if facts.smallest else {},
+            "smallest_axes": result_of(card, facts.smallest, outcome).axes if facts.smallest else {},
             "smallest_message": facts.fault,
         }
     )
@@ -268,10 +258,10 @@ def summary(done: record.Check) -> str:
     if done.status == "skipped":
         return f"{about}: skipped: {done.reason}"
     passed = sum(result.passed for result in done.results)
-    alike = sum(result.on_base for result in done.results if not result.passed)
-    return f"{about}: {passed} of {len(done.results)} configurations passed, seed {done.seed}" + "".join(
-        f"; {words}" for words in (f"the base does the same in {alike}" if alike else "", done.reason) if words
-    )
+    said = f"{about}: {passed} of {len(done.results)} configurations passed, seed {done.seed}"
+    if alike := sum(result.on_base for result in done.results if not result.passed):
+        said += f"; the base does the same in {alike}"
+    return f"{said}; {done.reason}" if done.reason else said
 
 
 def sizes(card: CardFacts, chosen: Sequence[Trial], device: environment.DeviceKind) -> str:
@@ -284,13 +274,13 @@ def failure(result: record.FuzzResult) -> str:
     return f"FAILED {result.id} (seed {result.seed}): {result.message}\n  repeat: {result.repeat}"
 
 
-def more(card: CardFacts, facts: FailureFacts) -> list[str]:
+def _say_more(card: CardFacts, facts: FailureFacts) -> None:
     """What is known of a failed trial besides, in lines that follow `failure`."""
-    lines = [f"  {facts.words}"] if facts.words else []
+    if facts.words:
+        progress.say(f"  {facts.words}")
     if facts.smallest:
-        lines.append(f"  the smallest that fails: {facts.smallest.id}: {facts.fault}")
-        lines.append(f"  repeat: {repeat(card, facts.smallest)}")
-    return lines
+        progress.say(f"  the smallest that fails: {facts.smallest.id}: {facts.fault}")
+        progress.say(f"  repeat: {repeat(card, facts.smallest)}")
 
 
 def repeat(card: CardFacts, trial: Trial) -> str:
@@ -339,28 +329,21 @@ class Soak:
     """Of each different failure, the command that repeats it."""
 
     @property
-    def left_s(self) -> float:
-        return self.begun + self.seconds - monotonic()
-
-    @property
-    def over(self) -> bool:
-        return self.left_s <= 0 or self.failed >= MAX_FAILURES
+    def spent_s(self) -> float:
+        return monotonic() - self.begun
 
     def progress(self) -> str:
-        """Such as "soak rmsnorm: 0:10:00 of 1:00:00, 0:50:00 left, 5120 tried, 0 failed"."""
-        spent = monotonic() - self.begun
-        times = f"{_clock(spent)} of {_clock(self.seconds)}, {_clock(max(0.0, self.left_s))} left"
+        """Such as "soak rmsnorm: 0:10:00 of 1:00:00, 5120 tried, 0 failed"."""
+        times = f"{_clock(self.spent_s)} of {_clock(self.seconds)}"
         return f"soak {self.card.name}: {times}, {self.tried} tried, {self.failed} failed"
 
     def summary(self) -> str:
         """The end, also an early one, in one sentence, and the command for each failure."""
         early = f"; ended after {MAX_FAILURES} failures" if self.failed >= MAX_FAILURES else ""
         beyond = f", {self.untried} more that the card cannot make" if self.untried else ""
-        spent = _clock(monotonic() - self.begun)
-        head = f"soak {self.card.name}: {self.tried} tried in {spent}{beyond}, {self.failed} failed{early}"
-        return "\n".join(
-            [f"{head}; kept in {self.corpus / self.card.name}", *(f"  repeat: {one}" for one in self.kept.values())]
-        )
+        counts = f"{self.tried} tried in {_clock(self.spent_s)}{beyond}, {self.failed} failed{early}"
+        commands = [f"  repeat: {one}" for one in self.kept.values()]
+        return "\n".join([f"soak {self.card.name}: {counts}; kept in {self.corpus / self.card.name}", *commands])
 
 
 def soak_card(library: Library, soak: Soak, seed: int, machine: record.Environment, workers: WorkerPool) -> None:
@@ -374,7 +357,7 @@ def soak_card(library: Library, soak: Soak, seed: int, machine: record.Environme
         kept = [trial for corpus in corpora for trial in fuzz_trials.kept_failures(corpus, soak.card, device)]
         try:
             for trial in chain(kept, drawn):
-                if soak.over:
+                if soak.spent_s >= soak.seconds or soak.failed >= MAX_FAILURES:
                     break
                 outcome = process.tried(trial)
                 if outcome.untried:
@@ -393,23 +376,22 @@ def soak_card(library: Library, soak: Soak, seed: int, machine: record.Environme
 
 def _failed(process: TrialProcess, soak: Soak, trial: Trial, outcome: TrialOutcome) -> None:
     """Kept at once, and once more when it is made smaller: the search may be interrupted."""
+
+    def keep(one: Trial, why: str) -> Path:
+        kept = KeptTrial(id=one.id, seed=one.run_seed, why=why[:10_000], error_ratio=outcome.error_ratio)
+        return fuzz_trials.keep(soak.corpus, card.name, kept)
+
     soak.failed += 1
-    card = soak.card
-    path = fuzz_trials.keep(soak.corpus, card.name, _as_kept(trial, outcome, outcome.fault or ""))
+    card, fault = soak.card, outcome.fault or ""
+    path = keep(trial, fault)
     facts = trial_process.examined(process, trial, outcome)
-    smallest, why = facts.smallest or trial, facts.fault or outcome.fault or ""
-    why = f"{why}; {facts.words}" if facts.words else why
-    if fuzz_trials.keep(soak.corpus, card.name, _as_kept(smallest, outcome, why)) != path:
+    smallest = facts.smallest or trial
+    if keep(smallest, "; ".join(filter(None, (facts.fault or fault, facts.words)))) != path:
         path.unlink(missing_ok=True)
     if smallest.id not in soak.kept:
         soak.kept[smallest.id] = repeat(card, smallest)
         progress.say(failure(result_of(card, trial, outcome)))
-        for line in more(card, facts):
-            progress.say(line)
-
-
-def _as_kept(trial: Trial, outcome: TrialOutcome, why: str) -> KeptTrial:
-    return KeptTrial(id=trial.id, seed=trial.run_seed, why=why[:10_000], error_ratio=outcome.error_ratio)
+        _say_more(card, facts)
 
 
 def _clock(seconds: float) -> str:

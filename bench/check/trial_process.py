@@ -33,6 +33,9 @@ SPARE = 2
 """So many processes load torch while another one is tried, once one has crashed."""
 
 
+Ended = Literal["crashed", "hung"]
+
+
 class CheckRequest(Message):
     """What is called; each trial, or each case, follows as a message of its own."""
 
@@ -54,12 +57,12 @@ class TrialOutcome(Message):
     """Nothing was compared, since the kernel rightly refused all of its inputs."""
     repeatable: bool | None = None
     untried: str | None = None
-    """Why the card cannot make such a case: then nothing was tried."""
+    """Why nothing was tried: the card cannot make such a case."""
     inapplicable: bool = False
     """Nothing was to be tried: the way is none for such a card."""
     last: bool = False
     """The device is beyond use in this process; the next trial needs another."""
-    ended: Literal["crashed", "hung"] | None = None
+    ended: Ended | None = None
 
     @property
     def kind(self) -> FaultKind | None:
@@ -95,10 +98,9 @@ class TrialProcess(KernelWorker):
     def tried(self, trial: Trial, patience_s: float | None = None, again: bool = True) -> TrialOutcome:
         """A crash and a hang are outcomes, too; a process that is killed once is not: the machine may have done that.
         Raises KernelgateError where the library cannot be loaded."""
-        before = time.monotonic()
+        before, patience_s = time.monotonic(), patience_s or PATIENCE_S
         with _named(f"{self.loads} has not been loaded after {NAMED_S:g} s; after {self.loading_s:g} s it is given up"):
             worker = self.started()
-        patience_s = patience_s or PATIENCE_S
         self.starting_s += time.monotonic() - before
         try:
             with _named(f"{trial.id} has not answered for {NAMED_S:g} s; after {patience_s:g} s it counts as hung"):
@@ -138,10 +140,10 @@ def trying(
         yield process
 
 
-AGAIN: Mapping[Literal["crashed", "hung"] | None, int] = {None: 4, "crashed": 1, "hung": 0}
+AGAIN: Mapping[Ended | None, int] = {None: 4, "crashed": 1, "hung": 0}
 """How often a failed trial is run again: what fails in half of its runs passes one of four in 94%. A crash costs the
 start of a process, a hang its patience."""
-SHRINK_S: Mapping[Literal["crashed", "hung"] | None, float] = {None: 4.0, "crashed": 10.0, "hung": 60.0}
+SHRINK_S: Mapping[Ended | None, float] = {None: 4.0, "crashed": 10.0, "hung": 60.0}
 """How long a smaller trial is looked for: a hundred calls of a small kernel, a few processes, three hangs."""
 SHRINK_PATIENCE_S = 20.0
 """What is smaller than a trial that failed, and takes longer, hangs."""
@@ -156,17 +158,15 @@ class FailureFacts:
     """None where it fails only sometimes, or is the smallest itself."""
     fault: str | None = None
     """Of the smallest."""
-    alone: bool | None = None
-    """Whether the trial that a command repeats fails in a fresh process, too; None where that was not tried."""
+    alone: bool = True
+    """Whether the trial that a command repeats fails in a fresh process, too, as far as that was tried."""
 
     @property
     def words(self) -> str:
         """One clause for people; empty where there is nothing to add."""
         if self.failed < self.runs:
             return f"it fails only sometimes: in {self.failed} of {self.runs} runs of this very case"
-        if self.alone is False:
-            return "it passes in a process of its own: it takes the calls before it to fail"
-        return ""
+        return "" if self.alone else "it passes in a process of its own: it takes the calls before it to fail"
 
 
 Excused = Callable[[Trial, TrialOutcome], bool]
@@ -184,22 +184,20 @@ def examined(
         return FailureFacts(runs, failed)
     process.workers.prepare({WORKER: 1}, python=process.python)
     best = _smallest(process, failing, outcome, excused)
-    if outcome.ended:  # each try had a process of its own
-        fault = process.tried(best, SHRINK_PATIENCE_S).fault if best else None
-        return FailureFacts(runs, failed, best if fault else None, fault)
-    for one in filter(None, (best, failing)):
+    if best is not None:
         process.end()
-        alone = process.tried(one)
-        if alone.kind_of_fault == outcome.kind_of_fault:
-            smaller = one if one is not failing else None
-            return FailureFacts(runs, failed, smaller, alone.fault if smaller else None, alone=True)
-    return FailureFacts(runs, failed, alone=False)
+        again = process.tried(best, SHRINK_PATIENCE_S if outcome.ended else None)
+        if again.kind_of_fault == outcome.kind_of_fault:
+            return FailureFacts(runs, failed, best, again.fault)
+    if outcome.ended:  # each try had a process of its own
+        return FailureFacts(runs, failed)
+    process.end()
+    return FailureFacts(runs, failed, alone=process.tried(failing).kind_of_fault == outcome.kind_of_fault)
 
 
 def _smallest(process: TrialProcess, failing: Trial, outcome: TrialOutcome, excused: Excused) -> Trial | None:
     """The smallest that fails in the same way; None where that is the trial itself."""
     kind, end = outcome.kind_of_fault, time.monotonic() + SHRINK_S[outcome.ended]
-    patience_s = min(SHRINK_PATIENCE_S, PATIENCE_S)
     known: dict[str, bool] = {failing.id: True}
 
     def named(axes: Axes) -> Trial:
@@ -208,7 +206,7 @@ def _smallest(process: TrialProcess, failing: Trial, outcome: TrialOutcome, excu
     def fails(axes: Axes) -> bool:
         one = named(axes)
         if one.id not in known and time.monotonic() < end:
-            found = process.tried(one, patience_s)
+            found = process.tried(one, SHRINK_PATIENCE_S)
             known[one.id] = found.kind_of_fault == kind and not excused(one, found)
         return known.get(one.id, False)
 

@@ -29,15 +29,11 @@ import torch
 from kernelgate.bench import record
 from kernelgate.bench.check import examine
 from kernelgate.bench.check.examine import (
-    InapplicableError,
     KernelCallError,
     MemoryLayout,
     ReadyCall,
     Subject,
-    UntriedError,
     bits,
-    drawn,
-    outcome,
 )
 from kernelgate.bench.check.trial_process import CheckRequest, TrialOutcome
 from kernelgate.bench.core.errors import KernelgateError, first_line, why
@@ -64,6 +60,37 @@ BOUNDARIES = (2**31, 2**32)
 """Bytes and elements of a tensor, around which huge trials look."""
 LOOKED_AT = 24
 """Random entries that they look at besides."""
+
+
+class UntriedError(Exception):
+    """Why the card itself cannot make such a case."""
+
+
+class InapplicableError(UntriedError):
+    """Why the way is none for such a card, which is nothing that anybody must know."""
+
+
+def outcome(
+    fault: str | None,
+    *comparisons: Comparison,
+    note: str | None = None,
+    repeatable: bool | None = None,
+    refused: bool = False,
+) -> TrialOutcome:
+    """What one trial showed; its errors are the largest of all that was compared."""
+    return TrialOutcome(
+        fault=fault,
+        max_abs_error=compare.largest([one.max_abs_error for one in comparisons]),
+        error_ratio=compare.largest([one.error_ratio for one in comparisons]),
+        note=note,
+        repeatable=repeatable,
+        refused=refused,
+    )
+
+
+def drawn(subject: Subject, trial: Trial, seed: int = 0) -> Draw:
+    """`seed`: one of several for a trial."""
+    return Draw(CaseAxes(trial.axes), subject.device, trial.seed + seed, trial.distribution)
 
 
 def plain(subject: Subject, trial: Trial) -> TrialOutcome:
@@ -135,7 +162,7 @@ def layout(subject: Subject, trial: Trial) -> TrialOutcome:
     if not comparisons and not refused:
         raise InapplicableError(f"no tensor can be laid out so: {trial.way}")
     note = f"refused by an error: {', '.join(refused)}" if refused else None
-    return outcome(None, *comparisons, note=note).model_copy(update={"refused": not comparisons})
+    return outcome(None, *comparisons, note=note, refused=not comparisons)
 
 
 def _tensors(ready: ReadyCall) -> dict[str, torch.Tensor]:
@@ -205,8 +232,20 @@ def between_others(subject: Subject, trial: Trial) -> TrialOutcome:
 
 
 def shared_inputs(subject: Subject, trial: Trial) -> TrialOutcome:
-    ready = examine.prepared(subject, drawn(subject, trial), share=True)
-    if len(ready.inputs) == len(list(operands.tensors(ready.originals))):
+    """But for whole numbers beside real ones, which may be indices into another input."""
+    judge, draw = subject.judge, drawn(subject, trial)
+    first: dict[object, torch.Tensor] = {}
+
+    def first_alike(one: torch.Tensor) -> torch.Tensor:
+        if not one.is_floating_point() and one.dtype != draw.dtype:
+            return one
+        return first.setdefault((tuple(one.shape), one.stride(), one.dtype), one)
+
+    originals = operands.inputs(judge, draw.case, draw)
+    if not judge.in_place:
+        originals = operands.with_state(judge, draw.case, operands.changed(originals, first_alike))
+    ready = examine.prepared(subject, draw, originals=originals)
+    if len(ready.inputs) == len(list(operands.tensors(originals))):
         raise InapplicableError("no two inputs are of one shape and dtype")
     done = examine.run(ready)
     found = examine.fault([done])

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import islice
 from statistics import median
 from typing import Literal, TypeVar
 
@@ -128,7 +128,7 @@ class Runner:
     def send(self, message: Message) -> None:
         if self.rests:
             self.worker.go_on()
-            self.rests = False
+        self.rests = False
         try:
             self.worker.send(message)
         except WorkerError as error:
@@ -146,11 +146,8 @@ class Runner:
         fault = f"{self.name} failed while {self.worker.doing.doing}: {error}"
         if self.worker.doing.loading:
             return LoadError(fault)
-        made = ProcessError(
-            fault,
-            ". `kernelgate fuzz` shows which inputs a kernel fails on; earlier processes are kept, and --resume "
-            "continues after them",
-        )
+        tries = "`kernelgate fuzz` shows which inputs a kernel fails on"
+        made = ProcessError(fault, f". {tries}; earlier processes are kept, and --resume continues after them")
         raised = isinstance(error, WorkerFailedError) and error.error not in OURS and "out of memory" not in fault
         hung = error.hung and calls
         if raised or hung or self.worker.ended_by_work(error):
@@ -268,14 +265,15 @@ def batch(
     """Times samples in turn, each a side and its number of calls, each call on inputs and an output of its own. Made
     again, on other inputs, where the host could not queue it in time. Empty where graphs cannot be captured.
     """
-    sides = [side for side, _ in samples]
-    ends = list(accumulate(repeats for _, repeats in samples))
-    parts = [slice(first, end) for first, end in pairwise((0, *ends))]
+    sides, count = [side for side, _ in samples], sum(repeats for _, repeats in samples)
     for _ in range(ATTEMPTS):
-        planned = team.verifier.ask(protocol.PlanCalls(count=ends[-1]), protocol.Planned)
+        planned = team.verifier.ask(protocol.PlanCalls(count=count), protocol.Planned)
+        windows, slots = iter(planned.windows), iter(planned.slots)
         calls = tuple(
-            protocol.SampleCalls(side=side, windows=planned.windows[part], slots=planned.slots[part])
-            for side, part in zip(sides, parts, strict=True)
+            protocol.SampleCalls(
+                side=side, windows=tuple(islice(windows, repeats)), slots=tuple(islice(slots, repeats))
+            )
+            for side, repeats in samples
         )
         update = {"samples": calls, "inputs": planned.inputs, "moved": planned.moved, "pause_us": case.pause_us}
         asked = how.model_copy(update=update)
@@ -288,19 +286,16 @@ def batch(
         if answer.started_us and not answer.held:
             raise ProcessError(f"{measured.name} says that a CPU waited for the host")
         case.busy_us += sum(answer.times_us)
-        case.wall_s = min(case.wall_s, took_us / 1e6 / ends[-1])
+        case.wall_s = min(case.wall_s, took_us / 1e6 / count)
         for (side, repeats), us in zip(samples, answer.times_us, strict=False):
             case.fastest_s[side] = min(us / 1e6 / repeats, case.fastest_s.get(side, math.inf))
         if not answer.times_us:  # no graph could be captured, so no call was made
             if not how.graph:
                 raise ProcessError(f"{measured.name} answered a batch without times")
             return []
-        looked = protocol.CheckCalls(
-            sides=tuple(side for side, repeats in samples for _ in range(repeats)),
-            busy_us=took_us,  # by this process's clock: the other's may be wrong so that less is compared
-            samples=len(sides),
-            graph=how.graph,
-        )
+        of_calls = tuple(side for side, repeats in samples for _ in range(repeats))
+        # Busy by this process's clock: the other's may be wrong so that less is compared.
+        looked = protocol.CheckCalls(sides=of_calls, busy_us=took_us, samples=len(sides), graph=how.graph)
         probed = team.verifier.ask(looked, protocol.Checked).probed
         if answer.waits:
             case.note(WAITS, "calls wait for the GPU, so that their times hold what the host does after that")
@@ -309,10 +304,8 @@ def batch(
     else:
         case.queue_length = max(1, case.queue_length // 2)
         if len(sides) == 1:
-            case.note(
-                "host_bound",
-                f"the host fell behind, so that the GPU may have waited for it inside samples of {sides[0]}",
-            )
+            text = f"the host fell behind, so that the GPU may have waited for it inside samples of {sides[0]}"
+            case.note("host_bound", text)
     case.readings += answer.readings
     if probed:
         return [
@@ -332,17 +325,16 @@ def prepared(
     case: CaseFacts,
     rng: random.Random,
     reference: Literal["try", "time", "leave"],
-    alone: bool = False,
-    apart: bool = False,
 ) -> CaseSamples:
     """Draws the inputs and has every process map them. Raises NotSharedError.
 
-    `reference`: whether it is timed, where that has to be tried first. `alone`: as `OpenCase` has it.
+    `reference`: whether it is timed, where that has to be tried first.
     """
     trusted = reference == "try" and team.verifier not in team.measured
     made = team.verifier.ask(asked.model_copy(update={"reference": trusted}), protocol.CasePrepared)
     if made.no_reference is not None:
         reference = "leave"
+    alone, apart = asked.fresh_calls is not None, len(team.measured) > 1
     samples = CaseSamples(case, made, rng, apart=apart, first_calls_s=FIRST_CALLS_S[asked.device])
     for one in team.measured:
         beside = reference != "leave" and "head" in one.sides
@@ -354,10 +346,7 @@ def prepared(
         samples.clock_step_us = max(samples.clock_step_us, answer.clock_step_us)
         one.returns = answer.returns
         if answer.returns:
-            text = (
-                "calls return new tensors: each allocates its output, so that the sides write to different addresses "
-                "and unwritten elements cannot be told apart"
-            )
+            text = "calls return new tensors: the sides write to different addresses, and what is unwritten is not seen"
             samples.note("returns_new_tensors", text)
         samples.reference |= beside and answer.no_reference is None
         if beside and answer.no_reference is not None:

@@ -221,21 +221,22 @@ def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
     split = [[side] for side in turn.libraries] if witness else turn.split(seed)
     if witness:
         rng.shuffle(split)
-    results: list[list[CaseResult]] = []
+    results: list[CaseResult] = []
     started_at, begun = datetime.now(UTC), time.monotonic()
     with ExitStack() as stack:
         runners = _started(setup, turn, split, stack)
         teams = setup.teams(runners)
+        if len(teams) > 1 and not witness:
+            raise ProcessError("base and head cannot share a process, and CUDA shares no memory between two here")
         crash: tuple[ProcessError, CaseFacts] | None = None
         for case in turn.cases:
             turned = partial(advance, f"{turn.name}, {case.id}")
             try:
                 if witness:
-                    results.append([_alone(setup, turn, teams, runners, case, rng)])
+                    results.append(_alone(setup, turn, teams, runners, case, rng))
                     turned()
                 else:
-                    one = len(teams) == 1
-                    results.append([_time_case(setup, turn, case, team, turned, one) for team in teams])
+                    results.append(_time_case(setup, turn, case, teams[0], turned))
             except ProcessError as error:
                 if not error.sides:
                     raise
@@ -243,27 +244,26 @@ def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
                 if setup.verifier is not None:  # so that its memory goes back
                     setup.verifier.ask(protocol.CloseCase(), protocol.CaseChecked)
                 break
-    every = tuple(result for of_case in results for result in of_case)
-    notes = [note for result in every for note in result.notes]
+    notes = [note for result in results for note in result.notes]
     setup.end_left()
     if setup.left:
         text = f"{turn.name}: it left {', '.join(setup.left)} running, which was ended"
         notes.append(record.Note(code="left_processes", text=text))
         setup.left.clear()
-    spent_s = sum(one.calling_s for one in every) + sum(one.verifying_s for one in every)
+    spent_s = sum(one.calling_s + one.verifying_s for one in results)
     made = record.Process(
         id=turn.id,
         environment=setup.environment.id,
-        role="block" if len(teams) > 1 and not witness else turn.role,
+        role=turn.role,
         loaded=tuple(side for sides in split for side in sides),
         seed=f"{seed}/{turn.id if witness else turn.number}",
         started_at=started_at.isoformat(timespec="seconds"),
         gpu_seconds=round(spent_s, 3) if setup.device == "cuda" else None,
         wall_seconds=round(time.monotonic() - begun, 3),
         exit=0,
-        timings=tuple(_merged([result.timing for result in of_case]) for of_case in results),
+        timings=tuple(result.timing for result in results),
     )
-    done = Timed(made, every, tuple(notes))
+    done = Timed(made, tuple(results), tuple(notes))
     if crash is not None:
         raise CrashError(*crash, done) from None
     return done
@@ -271,7 +271,7 @@ def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
 
 def _started(setup: Setup, turn: Turn, split: Sequence[Sequence[record.Side]], stack: ExitStack) -> list[Runner]:
     """A fresh process for each of these groups of sides, which has loaded them. They end with the stack."""
-    measured = []
+    measured: list[Runner] = []
     pythons = [turn.libraries[sides[0]].python for sides in split]
     children = [
         setup.workers.take(WORKER, imports({side: turn.libraries[side] for side in sides}), python)
@@ -323,37 +323,22 @@ def asked_case(setup: Setup, turn: Turn, case: CaseFacts, fresh_calls: int | Non
     )
 
 
-def _time_case(
-    setup: Setup, turn: Turn, case: CaseFacts, team: Team, turned: Callable[[], None], both: bool
-) -> CaseResult:
-    """One case of one process, from inputs to timing. The first one warms the process up, too. `both`: the team holds
-    both sides, so that nobody else has to time as many rounds."""
+def _time_case(setup: Setup, turn: Turn, case: CaseFacts, team: Team, turned: Callable[[], None]) -> CaseResult:
+    """One case of one process, from inputs to timing. The first one warms the process up, too."""
     key = (turn.card.name, case.id)
     seconds = case_timing.WARM_UP_S if case is turn.cases[0] else case_timing.CASE_WARM_UP_S
     reference: Literal["try", "time", "leave"] = "try"
     if key in setup.references:
         reference = "leave" if setup.references[key] else "time"
-    rng = turn.rng(setup.how.seed, "/".join(key))
-    apart = not both or len(team.measured) > 1
-    samples = case_timing.prepared(team, asked_case(setup, turn, case), case, rng, reference, apart=apart)
-    if "head" in (side for one in team.measured for side in one.sides):
+    rng, on_gpu = turn.rng(setup.how.seed, "/".join(key)), setup.device == "cuda"
+    samples = case_timing.prepared(team, asked_case(setup, turn, case), case, rng, reference)
+    if "head" in turn.libraries:
         setup.references.setdefault(key, samples.no_reference)
-    case_timing.warm_up(team, samples, seconds, pause_when_capped=setup.device == "cuda")
-    rounds = case_timing.rounds_in_time(samples, setup.how.rounds) if both else setup.how.rounds
-    case_timing.time_rounds(team, samples, rounds, turned)
-    if setup.device == "cuda" and turn.number == 0:
+    case_timing.warm_up(team, samples, seconds, pause_when_capped=on_gpu)
+    case_timing.time_rounds(team, samples, case_timing.rounds_in_time(samples, setup.how.rounds), turned)
+    if on_gpu and turn.number == 0:
         case_timing.replay_graphs(team, samples)
     return case_timing.finished(team, samples, turn.card.name)
-
-
-def _merged(timings: Sequence[record.Timing]) -> record.Timing:
-    """One timing out of those of processes that each had a verifier of their own."""
-    if len(timings) == 1:
-        return timings[0]
-    ordered = sorted(timings, key=lambda timing: "head" in timing.samples_us)
-    maps = [name for name in type(ordered[0]).model_fields if isinstance(getattr(ordered[0], name), dict)]
-    joined = {name: {k: v for timing in ordered for k, v in getattr(timing, name).items()} for name in maps}
-    return ordered[-1].model_copy(update=joined)
 
 
 # The witness
@@ -443,7 +428,7 @@ def _alone(
     about_us = _call_us(turn, case)
     wanted = max(1, min(MOST_CALLS, round(BATCH_US[setup.device] / about_us)))
     asked = asked_case(setup, turn, case, wanted)
-    opened = [case_timing.prepared(team, asked, case, rng, "leave", alone=True) for team in teams]
+    opened = [case_timing.prepared(team, asked, case, rng, "leave") for team in teams]
     calls = min(one.prepared.slots for one in opened)
     noted = turn.known.notes if turn.known else ()
     waits = any(note.code == case_timing.WAITS and note.text.startswith(f"{case.id}: ") for note in noted)

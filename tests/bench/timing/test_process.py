@@ -61,16 +61,6 @@ def test_inputs_that_are_read_again_are_not_in_the_cache() -> None:
     assert [process.cache_bytes("cpu", known) for known in (4 << 20, 1 << 30)] == [4 << 20, process.MAX_CPU_CACHE]
 
 
-def test_timings_of_two_processes_that_each_had_a_verifier_become_one() -> None:
-    def timing(side: str, time_us: float) -> record.Timing:
-        calls = {side: record.Calls(made=4, compared=1)}
-        return record.Timing(case="here", samples_us={side: (time_us, time_us)}, calls=calls, inner_repeats=2)
-
-    both = process._merged([timing("head", 2.0), timing("base", 1.0)])
-    assert both.samples_us == {"base": (1.0, 1.0), "head": (2.0, 2.0)}
-    assert (set(both.calls), both.inner_repeats) == ({"base", "head"}, 2)
-
-
 def test_both_start_orders_occur() -> None:
     both: dict[record.Side, Any] = {"base": None, "head": None}
 
@@ -218,7 +208,7 @@ def unshared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("unshared")
 def test_where_memory_cannot_be_shared_the_verifier_works_in_the_measured_process(
-    bench: KindBench, overheard: Overheard
+    bench: KindBench, overheard: Overheard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = bench.run(bench.against("pass", ROWS), rounds=4, witness=True)
     assert (calls(done)["base"].failed, calls(done)["head"].failed) == (0, calls(done)["head"].compared)
@@ -230,6 +220,9 @@ def test_where_memory_cannot_be_shared_the_verifier_works_in_the_measured_proces
     asked = {json.loads(line)["ask"] for line in overheard.sent[process.WORKER] if "ask" in json.loads(line)}
     assert {"prepare", "plan", "check", "close"} <= asked
     assert not pool._LOCAL, "it is freed"
+    monkeypatch.setattr(Sides, "clash", "both register the same operator")
+    with pytest.raises(ProcessError, match="cannot share a process, and CUDA shares no memory between two here"):
+        bench.run(bench.against("pass", ROWS), rounds=4)
 
 
 def cannot_map(shared: protocol.Memory) -> Ready:
