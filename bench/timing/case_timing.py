@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import itemgetter
 from statistics import median
 from typing import Literal, TypeVar
 
@@ -515,8 +516,17 @@ def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
     checked = team.verifier.ask(protocol.CloseCase(), protocol.CaseChecked)
     notes = [*case.notes.values(), *(note for one in done for note in one.notes if note.code != REFERENCE_FAILS)]
     notes += verifier_notes(case.case, checked)
-    apart = clocks_apart(case)
-    waits = apart is not None and WAITS in case.notes
+    said, clocks_apart_us = checked.disturbed, None
+    if apart := clocks_apart(case):
+        (low, least_us), (high, most_us) = apart
+        if WAITS in case.notes:  # what the host does meanwhile is in one of the clocks
+            clocks_apart_us = (most_us - least_us) / case.inner_repeats
+        else:
+            more = f"{least_us:.1f} µs more of {low} and {most_us:.1f} µs more of {high}"
+            said = said or (
+                f"by the device's own clock a sample takes {more} than by the clock of the process that made the "
+                "calls: that clock is wrong"
+            )
     timing = record.Timing(
         card=card,
         case=case.case.id,
@@ -534,33 +544,14 @@ def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
         autotuned={side: choice for one in done for side, choice in one.autotuned.items()},
         memory_bytes={side: most for one in done for side, most in one.memory_bytes.items()},
         clock_step_us=case.clock_step_us,
-        clocks_apart_us=apart.apart_us / case.inner_repeats if apart and waits else None,
+        clocks_apart_us=clocks_apart_us,
     )
-    said = checked.disturbed or (apart and not waits and apart.sentence())
-    return CaseResult(
-        timing, tuple(notes), case.busy_us / 1e6, checked.seconds, f"{case.case.id}: {said}" if said else None
-    )
+    said = said and f"{case.case.id}: {said}"
+    return CaseResult(timing, tuple(notes), case.busy_us / 1e6, checked.seconds, said)
 
 
-@dataclass(frozen=True)
-class Apart:
-    """The sides, with their medians, on which one clock counts least and most beside another."""
-
-    low: record.Side
-    high: record.Side
-    least_us: float
-    most_us: float
-
-    @property
-    def apart_us(self) -> float:
-        return self.most_us - self.least_us
-
-    def sentence(self) -> str:
-        return (
-            f"by the device's own clock a sample takes {self.least_us:.1f} µs more of {self.low} and "
-            f"{self.most_us:.1f} µs more of {self.high} than by the clock of the process that made the calls: that "
-            "clock is wrong"
-        )
+Apart = tuple[tuple[record.Side, float], tuple[record.Side, float]]
+"""The sides on which one clock counts least and most beside another, each with the median of that, in µs."""
 
 
 def clocks_apart(case: CaseSamples) -> Apart | None:
@@ -581,11 +572,10 @@ def disagreeing(extra_us: Mapping[record.Side, Sequence[float]], allowed_us: flo
     """
     if len(extra_us) < 2:
         return None
-    medians = {side: median(values) for side, values in extra_us.items()}
-    low, high = min(medians, key=lambda side: medians[side]), max(medians, key=lambda side: medians[side])
-    chance = SURE * math.hypot(*(_error_of_median(extra_us[side]) for side in (low, high)))
-    found = Apart(low, high, medians[low], medians[high])
-    return found if found.apart_us > max(allowed_us, chance) else None
+    medians = [(side, median(values)) for side, values in extra_us.items()]
+    low, high = min(medians, key=itemgetter(1)), max(medians, key=itemgetter(1))
+    chance = SURE * math.hypot(*(_error_of_median(extra_us[side]) for side, _ in (low, high)))
+    return (low, high) if high[1] - low[1] > max(allowed_us, chance) else None
 
 
 def _error_of_median(values: Sequence[float]) -> float:

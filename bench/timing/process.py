@@ -415,9 +415,10 @@ class Alone:
         found = case_timing.disagreeing(apart, CLOCKS_AGREE_US + CLOCKS_AGREE_SHARE * batch_us)
         if found is None:
             return None
+        (low, least_us), (high, most_us) = found
         return (
-            f"{self.samples.case.id}: timed alone, a batch of {found.high} takes {found.apart_us:.0f} µs longer by the "
-            f"clock of the process that waits for its results than its calls say, compared with one of {found.low}"
+            f"{self.samples.case.id}: timed alone, a batch of {high} takes {most_us - least_us:.0f} µs longer by the "
+            f"clock of the process that waits for its results than its calls say, compared with one of {low}"
         )
 
 
