@@ -5,14 +5,14 @@ With attention, whose faults are planted (tests/faulty.py), and with cards of a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kernelgate.bench.build.library import Library, Sides
+from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.check import accuracy, accuracy_worker
 from kernelgate.bench.kernel.cards import CardFacts, ChosenCase
 from kernelgate.bench.kernel.commit import Compared
@@ -49,25 +49,21 @@ def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accuracy, "BUDGET_S", 600.0)
 
 
-@dataclass(frozen=True)
-class AccuracyBench:
-    """A card of a few lines, and libraries for it, in a folder that has the test's name."""
-
-    folder: Path
-
-    def card(self, body: str = CASE) -> CardFacts:
-        return registered.facts(registered.write_card(self.folder / "cards", "third", body))
-
-    def library(self, side: str, code: str) -> Library:
-        return registered.build(self.folder / side, f"{self.folder.name}_{side}", KERNEL.replace("CODE", code), "third")
-
-    def measure(self, base: str, head: str, body: str = CASE) -> Check:
-        return measured(self.card(body), Sides(self.library("base", base), self.library("head", head)))
+Measure = Callable[..., Check]
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> AccuracyBench:
-    return AccuracyBench(tmp_path)
+def measure(tmp_path: Path) -> Measure:
+    """The check of kernels that do this, for a card of a few lines."""
+
+    def measure(base: str, head: str, body: str = CASE, namespaces: tuple[str, str] = ("base", "head")) -> Check:
+        libraries = (
+            registered.build(tmp_path / name, f"{tmp_path.name}_{namespace}", KERNEL.replace("CODE", code), "third")
+            for name, namespace, code in zip(("base", "head"), namespaces, (base, head), strict=True)
+        )
+        return measured(registered.facts(registered.write_card(tmp_path / "cards", "third", body)), Sides(*libraries))
+
+    return measure
 
 
 def measured(card: CardFacts, sides: Sides, only: str = "") -> Check:
@@ -80,8 +76,8 @@ def by_name(check: Check) -> dict[tuple[str, str], OutputAccuracy]:
     return {(one.case, one.distribution): one for one in check.accuracies}
 
 
-def test_every_case_as_it_is_timed_and_the_first_in_every_distribution(bench: AccuracyBench) -> None:
-    check = bench.measure(RIGHT, TWICE)
+def test_every_case_as_it_is_timed_and_the_first_in_every_distribution(measure: Measure) -> None:
+    check = measure(RIGHT, TWICE)
     half, single = "m16_n256_fp16", "m16_n256_fp32"
     assert (check.kind, check.status, check.reason, check.asked, check.run) == ("accuracy", "passed", None, 3, 3)
     found = by_name(check)
@@ -109,8 +105,8 @@ def oracle(self, case, x):
 """
 
 
-def test_every_output_has_its_own_figures(bench: AccuracyBench) -> None:
-    check = bench.measure(RIGHT, TWICE, TWO)
+def test_every_output_has_its_own_figures(measure: Measure) -> None:
+    check = measure(RIGHT, TWICE, TWO)
     assert check.status == "passed", check.reason
     out, index = check.accuracies
     assert (out.output, index.output) == ("out", "index")
@@ -128,10 +124,10 @@ def test_every_output_has_its_own_figures(bench: AccuracyBench) -> None:
     ids=["beside another output", "alone"],
 )  # fmt: skip
 def test_an_index_that_differs_is_not_called_less_accurate(
-    bench: AccuracyBench, body: str, named: list[str], said: str
+    measure: Measure, body: str, named: list[str], said: str
 ) -> None:
     """It may name another of two equal elements, and its distance from the oracle's says nothing."""
-    check = bench.measure(RIGHT, "out.copy_(x / -3)", body)
+    check = measure(RIGHT, "out.copy_(x / -3)", body)
     assert [one.output for one in check.accuracies] == named
     assert said in str(check.reason)
 
@@ -148,10 +144,10 @@ def test_a_process_that_speaks_of_something_else_is_not_believed() -> None:
 
 
 def test_a_part_is_enough_where_the_card_says_that_entries_are_independent(
-    bench: AccuracyBench, monkeypatch: pytest.MonkeyPatch
+    measure: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(accuracy_worker.ELEMENTS, "cpu", 1000)
-    check = bench.measure(RIGHT, OTHER, CASE + "independent = dict(x=0, out=0)\n")
+    check = measure(RIGHT, OTHER, CASE + "independent = dict(x=0, out=0)\n")
     assert [one.elements for one in check.accuracies] == [3 * 256] * 3
     assert all(max(one.base.maximum) < 0.501 for one in check.accuracies), "entries meet their own oracle"
 
@@ -165,59 +161,57 @@ def test_a_part_is_enough_where_the_card_says_that_entries_are_independent(
     ],
     ids=["head", "base", "nan"],
 )
-def test_what_cannot_be_measured_says_why(bench: AccuracyBench, base: str, head: str, why: str) -> None:
-    check = bench.measure(base, head)
+def test_what_cannot_be_measured_says_why(measure: Measure, base: str, head: str, why: str) -> None:
+    check = measure(base, head)
     assert (check.status, check.asked, check.run, check.accuracies) == ("skipped", 3, 0, ())
     assert check.reason == f"3 of 3 left out, such as m16_n256_fp16: {why}"
 
 
-def test_elements_that_are_not_finite_are_counted_and_left_out_of_both(bench: AccuracyBench) -> None:
-    check = bench.measure(RIGHT, RIGHT + "; out[0, :2] = float('inf')")
+def test_elements_that_are_not_finite_are_counted_and_left_out_of_both(measure: Measure) -> None:
+    check = measure(RIGHT, RIGHT + "; out[0, :2] = float('inf')")
     for one in check.accuracies:
         assert (one.elements, one.not_finite, one.identical) == (4094, 2 * accuracy.DRAWS, 0)
         assert one.head == one.base
 
 
-def test_what_a_side_does_to_its_inputs_reaches_neither_the_other_nor_the_oracle(bench: AccuracyBench) -> None:
-    check = bench.measure(RIGHT + "; x.zero_()", RIGHT)
+def test_what_a_side_does_to_its_inputs_reaches_neither_the_other_nor_the_oracle(measure: Measure) -> None:
+    check = measure(RIGHT + "; x.zero_()", RIGHT)
     assert [one.identical for one in check.accuracies] == [accuracy.DRAWS] * 3
     assert all(one.base == one.head for one in check.accuracies), "the same bits"
     assert all(max(one.base.maximum) < 0.501 for one in check.accuracies)
 
 
 def test_fewer_draws_are_better_than_none_and_without_time_a_case_is_left_out(
-    bench: AccuracyBench, monkeypatch: pytest.MonkeyPatch
+    measure: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter(range(10_000))
     monkeypatch.setattr(accuracy_worker.time, "perf_counter", lambda: float(next(clock)))
     monkeypatch.setattr(accuracy, "BUDGET_S", 18.0)
-    check = bench.measure(RIGHT, OTHER)
+    check = measure(RIGHT, OTHER)
     assert [4 <= one.base.draws < accuracy.DRAWS for one in check.accuracies] == [True, True]
     assert check.reason.startswith(
         "1 of 3 left out, such as m16_n256_fp16, large inputs: the time for it ran out after "
     )
 
 
-def test_one_library_and_a_head_alone_have_nothing_to_compare(bench: AccuracyBench) -> None:
-    card, one = bench.card(), bench.library("one", RIGHT)
-    chosen = [ChosenCase(card, case) for case in card.suites["cpu"]]
+def test_one_library_and_a_head_alone_have_nothing_to_compare() -> None:
+    one = Library(Path("one"), Manifest.model_construct(sha256="1", key="1"), cached=True)
+    chosen = [ChosenCase(faulty.card(), faulty.card().target)]
     for sides in (Sides(one, one), Sides(None, one)):
-        assert accuracy.comparable([Compared(card, sides, None)], chosen) == ()
+        assert accuracy.comparable([Compared(faulty.card(), sides, None)], chosen) == ()
 
 
-def test_libraries_that_cannot_share_a_process_are_not_compared(bench: AccuracyBench) -> None:
-    one, other = bench.library("one", RIGHT), bench.library("other", OTHER)
-    manifest = other.manifest.model_copy(update={"namespace": one.manifest.namespace})
-    check = measured(bench.card(), Sides(one, Library(other.folder, manifest, cached=True)))
+def test_libraries_that_cannot_share_a_process_are_not_compared(measure: Measure) -> None:
+    check = measure(RIGHT, OTHER, namespaces=("same", "same"))
     assert check.status == "skipped"
     assert check.reason.startswith("base and head cannot be loaded into one process: both register")
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("apart")
-def test_a_crash_costs_only_the_cases_on_which_the_kernel_crashes(bench: AccuracyBench) -> None:
+def test_a_crash_costs_only_the_cases_on_which_the_kernel_crashes(measure: Measure) -> None:
     dies = "import os; os.abort() if x.dtype == torch.float16 and float(x.max()) > 100 else out.copy_(x / 3)"
-    check = bench.measure(RIGHT, dies)
+    check = measure(RIGHT, dies)
     assert (check.status, check.asked, check.run) == ("passed", 3, 2)
     assert check.reason.startswith("1 of 3 left out, such as m16_n256_fp16, large inputs: the process was killed by ")
 
