@@ -160,7 +160,10 @@ def worst() -> str:
         ("runner", lambda: f"stop it after {RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f} idle minutes"),
         ("runner", lambda: f"-mmin +{RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f}"),
         ("statistics", lambda: "is more than {:g}%, three if it is more than {:g}%".format(*inference.LOTTERY_PCT)),
-        ("statistics", lambda: f"needs at least {RULES.gates.regression_pct / RULES.gates.mean_regression_pct:g} cases"),
+        (
+            "statistics",
+            lambda: f"needs at least {RULES.gates.regression_pct / RULES.gates.mean_regression_pct:g} cases",
+        ),
         ("statistics", lambda: f"in {2 * 0.25**2:.1%} of runs, all of four in {2 * 0.25**4:.1%}"),
         ("statistics", lambda: f"where 3% of 800 calls are wrong, {0.75**24:.1%}; where 1% are, {0.75**8:.0%}"),
     ],
