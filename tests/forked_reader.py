@@ -5,6 +5,7 @@ The messages are the real ones. As a program, this is the process that forks: it
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -29,6 +30,7 @@ class ForkedReader(WorkerProcess):
     """Whose function runs in a fork."""
 
     pid = None
+    _stderr = io.BytesIO()
 
     def __init__(self, function: str, **_: object) -> None:
         assert function == READ

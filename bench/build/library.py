@@ -151,7 +151,8 @@ class Sides:
             return "each is what the project built itself, under one name"
         if new.kind == "package":
             both = sorted(set(old.operators) & set(new.operators))
-            return f"both register the operator {', '.join(both[:3])}" if both else None
+            more = f" and {len(both) - 3} more" if len(both) > 3 else ""
+            return f"both register the operator {', '.join(both[:3])}{more}" if both else None
         if new.binding in REGISTRIES:
             shared = old.shared_namespace and new.shared_namespace
             return f"both tell {REGISTRIES[new.binding]}, of which it knows each once in a process" if shared else None

@@ -6,6 +6,7 @@ is tested with processes.
 
 from __future__ import annotations
 
+import io
 import queue
 import threading
 import time
@@ -25,6 +26,7 @@ class ThreadWorker(WorkerProcess):
 
     pid = None
     touched = False
+    _stderr = io.BytesIO()
 
     def __init__(self, function: str, fds: Sequence[int] = (), apart: object = None, python: object = None) -> None:  # noqa: ARG002
         self.function = function

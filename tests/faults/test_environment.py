@@ -208,5 +208,5 @@ def test_a_file_of_a_packages_name_is_not_that_package(tmp_path: Path, monkeypat
     (tmp_path / "shadow_alone.py").touch()
     (tmp_path / "shadow_whole").mkdir()
     (tmp_path / "shadow_whole" / "__init__.py").touch()
-    assert beside._folder("shadow_alone") is None
-    assert beside._folder("shadow_whole") == str(tmp_path / "shadow_whole")
+    assert beside._folder_and_version("shadow_alone", "pytest") is None
+    assert beside._folder_and_version("shadow_whole", "pytest") == [str(tmp_path / "shadow_whole"), pytest.__version__]

@@ -62,7 +62,8 @@ def watching(tool: Path, count: int) -> list[Watching]:
 
 
 def followed(running: Running) -> int:
-    return running.follow(LIMITS, lambda _: None, lambda _: None)
+    running.follow(LIMITS, lambda _: None, lambda _: None)
+    return running.process.wait()
 
 
 def said(tool: Path, what: str) -> list[int]:
