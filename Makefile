@@ -52,7 +52,7 @@ $(PARSER) $(CHARTS): %/node_modules/.ready: %/package-lock.json | $(READY)
 	@touch $@
 
 test: env $(PARSER) $(CHARTS) ## run what a change needs: no GPU, 3 minutes on two cores
-	$(PYTEST) -n $$(( $$(nproc) + 1 )) -m 'not gpu and not slow and not nightly' # one more than cores: many wait for processes
+	$(PYTEST) -n $$(( $$(nproc) + 1 )) -m 'not gpu and not slow and not nightly' $(if $(wildcard .git),--changed-since HEAD) # one more than cores: many wait for processes
 
 test-all: env $(PARSER) $(CHARTS) ## run every test that needs no GPU, or one part of them, as CI does [SHARD=1/6] [SINCE="1 day"] [WITHIN=300]
 	$(PYTEST) -m 'not gpu and not nightly' $(if $(SHARD),--shard $(SHARD)) $(if $(SINCE),--changed-since "$(SINCE)") $(if $(WITHIN),--within $(WITHIN))

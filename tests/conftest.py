@@ -76,6 +76,7 @@ ONE_PROCESS = frozenset(
         "ci/report/test_page_browser.py",
         "csrc/test_kernel_cpu.py",
         "gallery/test_gallery.py",
+        "test_architecture.py",
         "workflows/test_install_page.py",
     }
 )
@@ -84,7 +85,7 @@ ONE_PROCESS = frozenset(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shard", metavar="I/N", help="Run the I-th of N parts of the tests, as CI shares them.")
-    text = 'Of the slow tests that guard folders, run those of what changed since: "1 day" or a commit.'
+    text = 'Of the tests that guard something, run those of what changed since: "1 day" or a commit.'
     parser.addoption("--changed-since", metavar="SINCE", help=text)
     text = "Of the slow tests that would run, take as many seconds in turns from their files; skip and list the others."
     parser.addoption("--within", metavar="SECONDS", type=float, help=text)
@@ -116,12 +117,23 @@ SHARED = (".ci/", "benchmarks/", "constraints.txt", "csrc/", "pyproject.toml", "
 """What any test may rest on: where one of these changed, every test that guards something runs."""
 
 
+GUARDED = {
+    "attacks": (".ci/", ".github/", "bench/", "ci/"),
+    "faults": (".ci/", "bench/", "ci/"),
+    "workflows": (".ci/", ".github/", "ci/", "docs/"),
+}
+"""What folders of tests are about that take long together."""
+
+
 def guarded(item: pytest.Item) -> list[str]:
-    """What a test is about: what it names, else of a slow one its package and what that may import; empty: it always
-    runs, as does what lies directly in tests/bench or tests/ci, which is about several packages."""
+    """What a test is about: what it or its folder names, else of a slow one its package and what that may import;
+    empty: it always runs, as does what lies directly in tests/bench or tests/ci, which is about several packages."""
     if named := [path for mark in item.iter_markers("guards") for path in mark.args]:
         return [*SHARED, *named]
-    package = item.path.parent.relative_to(ROOT / "tests").as_posix().replace("/", ".")
+    folder = item.path.parent.relative_to(ROOT / "tests").as_posix()
+    if folder in GUARDED:
+        return [*SHARED, f"tests/{folder}/", *GUARDED[folder]]
+    package = folder.replace("/", ".")
     if not item.get_closest_marker("slow") or package not in MAY_IMPORT or "." not in package:
         return []
     crossing = {name for name in CROSSING & MAY_IMPORT.keys() if package.startswith("ci.") and "." in name}
