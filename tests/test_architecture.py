@@ -120,6 +120,7 @@ for name in sys.argv[2:]:
 """
 
 
+@pytest.mark.slow
 def test_judging_loads_nothing_of_a_gpu_and_only_the_bot_loads_github() -> None:
     judging = [name for name in modules() if name.startswith("ci") and name not in MEASURES]
     bot = [name for name in judging if package(name) in USES_GITHUB]
@@ -154,6 +155,7 @@ def requirements(names: list[str]) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_what_is_imported_comes_with_an_install() -> None:
     """Of itself or by an extra; what a test's environment has besides is not there."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

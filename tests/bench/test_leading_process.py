@@ -49,6 +49,7 @@ REFUSED = (
 )
 
 
+@pytest.mark.slow
 def test_what_leads_a_measurement_and_a_plain_refusal_start_nothing() -> None:
     modules = "bench.measure.run bench.timing.paired bench.check.fuzz ci.pipeline.local bench.measure.list_cards"
     code = f"import {', '.join(f'kernelgate.{one}' for one in (*modules.split(), 'bench.kernel.commit'))}\n{LITTLE}"

@@ -196,6 +196,7 @@ def files(corpus: Path) -> list[str]:
     return [one.id for one in fuzz_trials.kept_in(corpus, "attention")]
 
 
+@pytest.mark.slow
 def test_failures_are_kept_made_small_and_tried_first_the_next_time(
     built: Build,
     tmp_path: Path,

@@ -24,6 +24,7 @@ def spots(kernel: str) -> HotSpots:
     return found
 
 
+@pytest.mark.slow
 def test_the_hottest_lines_and_instructions_are_those_of_the_report() -> None:
     found = spots("transpose_naive")
     assert found.samples == 31617
@@ -39,6 +40,7 @@ def test_the_hottest_lines_and_instructions_are_those_of_the_report() -> None:
     assert (second.sass, second.line, second.stall) == ("STG.E desc[UR4][R4.64], R7", 5, "long_scoreboard")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("report", ["dram.ncu-rep", "dram_sections.ncu-rep"])
 def test_a_report_without_samples_and_a_kernel_that_was_never_sampled_have_none(report: str) -> None:
     assert ncu_reader.launches(str(REPORTS / report))[0].hot_spots is None

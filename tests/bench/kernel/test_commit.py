@@ -98,6 +98,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 def test_a_mistake_of_a_card_names_the_place_as_the_repository_has_it(repo: Path) -> None:
     for files, says in WRONG.values():
         with pytest.raises(CardError) as raised:

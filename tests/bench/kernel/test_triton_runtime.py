@@ -249,6 +249,7 @@ def test_the_first_library_has_the_say(tmp_path: Path) -> None:
     assert held == {"AAA": "base", "BBB": "head"}
 
 
+@pytest.mark.slow
 def test_facts_of_the_timed_kernels(tmp_path: Path) -> None:
     """The machine code is that of tests/gpu/kernels/spills.cu."""
     made, _ = compiled("spills", "sm_90", tmp_path)

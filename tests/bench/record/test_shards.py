@@ -73,6 +73,7 @@ def put_together(made: list[RunRecord]) -> RunRecord:
     return record.merged({f"{number}.json": one for number, one in enumerate(made, 1)})
 
 
+@pytest.mark.slow
 def test_merged_shards_are_judged_as_the_unbroken_record() -> None:
     """As one family: p is adjusted over the cases of all shards, so it is no shard's own."""
     whole, shards = record.read(KEPT), parts()

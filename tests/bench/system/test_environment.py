@@ -79,6 +79,7 @@ def as_it_was() -> Iterator[None]:
     environment.pin_numerics()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("otherwise", WAYS)
 def test_pinned_from_whatever_was_set(otherwise: Callable[[], None]) -> None:
     environment.pin_numerics()

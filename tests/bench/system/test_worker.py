@@ -227,6 +227,7 @@ def test_the_current_folder_cannot_stand_in_for_the_package(
         assert script.receive(Word, PATIENCE_S).text == str(ROOT / "kernelgate" / "__init__.py")
 
 
+@pytest.mark.slow
 def test_what_waits_imports_ahead_and_takes_no_time_of_the_machine_while_it_is_paused(
     child: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -351,6 +351,7 @@ MEASURED = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(MEASURED | st.lists(st.sampled_from("cdef"), min_size=1, unique=True), max_size=8), st.integers(1, 3))
 @settings(max_examples=25)
 def test_the_times_that_are_shown_are_as_many_as_there_are(

@@ -348,6 +348,7 @@ def test_a_folder_in_the_place_of_the_index_is_called_one(three: Path, ends_with
     assert answered(ends_with, ["rebuild"])["measurements"] == 3
 
 
+@pytest.mark.slow
 def test_a_store_that_is_read_only_can_be_read(three: Path) -> None:
     """On a file system that takes no file, also for root."""
     mounted = f"mount --bind {three} {three} && mount -o remount,ro,bind {three}"

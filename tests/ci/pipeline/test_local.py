@@ -189,6 +189,7 @@ def test_a_wrong_kernel_fails_the_test_and_the_same_one_passes_it(compare: Calla
         compare("HEAD")
 
 
+@pytest.mark.slow
 def test_a_marked_test_is_compared_and_its_neighbour_is_not(tmp_path: Path) -> None:
     marked = '@pytest.mark.kernelgate("no-such")\ndef test_speed(tmp_path):\n    assert tmp_path.is_dir()\n'
     tests = f"import pytest\n{marked}def test_other():\n    pass\n"

@@ -40,6 +40,7 @@ def without_code(elements: list[str]) -> list[str]:
     return [element for element in elements if element not in ("code ", "/code", "strong ", "/strong")]
 
 
+@pytest.mark.slow
 @given(HOSTILE)
 @settings(max_examples=8)
 def test_no_text_of_a_record_becomes_an_element_of_the_page(text: str) -> None:
