@@ -52,7 +52,7 @@ $(PARSER) $(CHARTS): %/node_modules/.ready: %/package-lock.json | $(READY)
 	@touch $@
 
 test: env $(PARSER) $(CHARTS) ## run what a change needs: no GPU, 3 minutes on two cores
-	$(PYTEST) -n $$(( $$(nproc) + 1 )) -m 'not gpu and not slow and not nightly' $(if $(wildcard .git),--changed-since HEAD) # one more than cores: many wait for processes
+	$(PYTEST) -m 'not gpu and not slow and not nightly' $(if $(wildcard .git),--changed-since HEAD)
 
 test-all: env $(PARSER) $(CHARTS) ## run every test that needs no GPU, or one part of them, as CI does [SHARD=1/6] [SINCE="1 day"] [WITHIN=300]
 	$(PYTEST) -m 'not gpu and not nightly' $(if $(SHARD),--shard $(SHARD)) $(if $(SINCE),--changed-since "$(SINCE)") $(if $(WITHIN),--within $(WITHIN))
@@ -64,7 +64,7 @@ test-gpu: env ## run the tests that need a GPU
 	$(VENV)/bin/pytest -m gpu
 
 engine: env $(PARSER) $(CHARTS) ## run the workflows whole in act, against a GitHub of the tests [SCENE=test_slower]
-	$(VENV)/bin/pytest tests/engine $(if $(SCENE),-k "$(SCENE)",-n $$(( $$(nproc) + 1 )) --dist worksteal) # as in test
+	$(VENV)/bin/pytest tests/engine $(if $(SCENE),-k "$(SCENE)",-n $$(( $$(nproc) + 1 )) --dist worksteal) # one more than cores: many wait for processes
 
 fuzz: env ## give every reader of untrusted bytes made-up ones, guided by coverage [SECONDS=3600] [SEED=1]
 	$(VENV)/bin/python -c 'import atheris' || $(VENV)/bin/pip install --progress-bar off --constraint constraints.txt atheris

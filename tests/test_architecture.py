@@ -170,6 +170,7 @@ def test_what_is_imported_comes_with_an_install() -> None:
     assert [name for name in outside if not there & {canonicalize_name(one) for one in known[name]}] == []
 
 
+@pytest.mark.slow
 def test_no_message_names_a_file_that_another_repository_lacks() -> None:
     """The pages are published, and make's targets are here alone. A help text is a message, too."""
     ours = re.compile(r"docs/[\w-]+\.md|\.ci/runner|\bmake (?:env|pr|test)\b")

@@ -171,7 +171,8 @@ def _of_verdict(gpu: GpuReport, decision: Decision, places: Links, far_below: bo
         return (NOW, " nothing to do: once this is merged, the next change has a base.")
     findings = [finding.code for one in undecided for finding in one.case.disqualifying]
     if findings and IMPOSSIBLE.issuperset(findings):
-        work = (" check that the kernel does all of the work, and that ", Code("work"), " of the card is right; ")
+        figures = (Code("flops"), " and ", Code("bytes"))
+        work = (" check that the kernel does all of the work, and ", *figures, " of the card; ")
         return (NOW, *work, *_whole(gpu, links.NO_LINKS, fixed=True), " measures a fix.")
     look = links.diff(gpu.run, places, "the diff")
     if spoilt := [one for one in undecided if headline.base_wrong(one)]:
@@ -203,6 +204,8 @@ def _tries_again(undecided: Sequence[JudgedCase], record: RunRecord) -> Line:
         twice = " tries again. Two speeds again? Look at what varies by call: atomics, L2, the order of tiles: "
         return (twice, docs("guide", "statistics.md#two-modes"), ".")
     blamed = {finding.code for one in undecided for finding in one.case.disqualifying}
+    if "few_values" in blamed:
+        return (" tries again, best with larger cases: this one is as short as a step of the clock.",)
     if blamed & {"throttled", "clock_change", "drift"}:
         return (" tries again. Again? ", docs("Lock the clocks", "runner.md#4-clocks"), ".")
     return (f" tries again{', best while nothing else runs there' * formatting.on_cpu(record.environment.device)}.",)

@@ -74,6 +74,7 @@ def test_the_costs_of_timing_are_those_of_its_records() -> None:
             assert f"| {line.rsplit('|', 2)[1].strip()} s" in page("timing")
 
 
+@pytest.mark.slow
 def test_what_was_measured_before_the_design_is_in_the_traces() -> None:
     rng, fma, copy = np.random.default_rng(1), traces("quiet_fma_inter"), traces("quiet_copy_inter")
     scatter = (100 * np.std(np.log(np.median(of[:, 1], -1) / np.median(of[:, 0], -1)), ddof=1) for of in (fma, copy))

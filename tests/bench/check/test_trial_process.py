@@ -75,6 +75,7 @@ def test_what_fails_only_sometimes_is_not_made_smaller(built: Build) -> None:
     assert facts.words == "it fails only sometimes: in 1 of 5 runs of this very case"
 
 
+@pytest.mark.slow
 def test_a_run_says_the_smallest_case_of_its_first_failures(
     built: Build, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -53,6 +53,7 @@ def test_a_slower_command_is_named_with_its_size(
     assert cli.run(["compare", "--json", str(kept)]) == 1
 
 
+@pytest.mark.slow
 def test_the_same_command_twice_is_never_called_slower_or_faster(
     program: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,6 +64,7 @@ def test_the_same_command_twice_is_never_called_slower_or_faster(
     assert not any("regressed" in line or "certain, but" in line for line in said)
 
 
+@pytest.mark.slow
 def test_a_record_that_cannot_be_kept_any_more_does_not_keep_the_verdict_back(
     program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,6 +110,7 @@ def test_what_cannot_be_compared_is_said(head: str, said: str, capsys: pytest.Ca
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_command_that_stops_between_one_time_and_twenty_is_asked_for_more(capsys: pytest.CaptureFixture[str]) -> None:
     two = "echo '{\"small\": [1, 2]}'"
     assert cli.run(["pair", two, two]) == 3

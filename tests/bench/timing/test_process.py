@@ -146,6 +146,7 @@ def test_a_measured_process_is_told_neither_seeds_nor_what_is_right(
     assert {frozenset(names) for names in told} == {frozenset({"probed"}), frozenset(protocol.Planned.model_fields)}
 
 
+@pytest.mark.slow
 def test_a_process_imports_ahead_what_its_own_sides_will_import_and_no_other_ones(
     bench: KindBench, overheard: Overheard
 ) -> None:
@@ -263,6 +264,7 @@ def test_a_card_whose_oracle_fails_is_one_sentence(bench: KindBench) -> None:
         bench.run(part)
 
 
+@pytest.mark.slow
 def test_each_case_of_the_witness_has_both_sides_each_in_a_process_of_its_own(
     bench: KindBench, overheard: Overheard, monkeypatch: pytest.MonkeyPatch
 ) -> None:

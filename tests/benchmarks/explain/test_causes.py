@@ -108,6 +108,7 @@ def test_every_cause_applies_to_the_kernels_as_they_are(cause: Cause) -> None:
     assert planted(cause.base, tree) != planted(cause.head, tree)
 
 
+@pytest.mark.slow
 def test_the_first_sentence_names_what_was_planted(known: list[PlantedChange]) -> None:
     """And, where it is undone, what that won; from all warp states as from those of a quick profile."""
     assert len(known) >= 12

@@ -78,6 +78,7 @@ def of_collection(name: str, **planted: float) -> analyze.Analysis:
     return analyze.analyze_kernel(replace(found, figures={**found.figures, **planted}))
 
 
+@pytest.mark.slow
 def test_warps_that_diverge_hold_a_kernel_back_that_computes() -> None:
     found = of_collection("fp64", threads_per_instruction=16.0, threads_working=12.0)
     assert found.bottleneck.bottleneck is Bottleneck.DIVERGENCE

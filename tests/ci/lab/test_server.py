@@ -314,6 +314,7 @@ anyio.run(made.serve)
 """
 
 
+@pytest.mark.slow
 def test_a_line_that_is_no_message_is_answered_and_the_next_is_too(tmp_path: Path) -> None:
     lines = 'hello\n{"a": 1}\n{"jsonrpc": "2.0", "id": 7, "method": "ping"}\n'
     with subprocess.Popen(

@@ -56,6 +56,7 @@ def shown(name: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page[page.index('<section class="samples"') :]))
 
 
+@pytest.mark.slow
 def test_what_gained_stands_first_with_both_sides() -> None:
     words = shown("samples by line")
     assert "(base 4,037, head 10,533 in all)" in words
