@@ -202,7 +202,8 @@ class Making:
         """Until ncu has profiled it, or ended."""
         begun = time.monotonic()
         self._follow(DONE)
-        progress.say(f"profiled {self.job.where}: {time.monotonic() - begun:.1f} s")
+        passes = next((found[1] for line in self.lines if (found := re.search(r"(\d+) pass(?:es)?$", line))), "?")
+        progress.say(f"profiled {self.job.where}: {passes} passes, {time.monotonic() - begun:.1f} s")
 
     def finish(self) -> None:
         """Waits for the report, which is then read."""
