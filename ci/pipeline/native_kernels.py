@@ -214,7 +214,7 @@ EXTENSIONS = {"CUDAExtension", "CppExtension", "load"}
 MAY_BUILD = re.compile(r"(CUDA|Cpp)Extension\(|cpp_extension")
 SUFFIXES = (".cpp", ".cc", ".cxx", ".cu")
 OURS = re.compile(
-    r"-gencode.*|arch=.*|--generate-code.*|-arch.*|--threads.*|-t=?\d*|-lineinfo|-O[0-3]|(-Xcompiler=)?-fPIC|-shared|"
+    r"-gencode.*|arch=.*|--generate-code.*|-arch.*|--threads.*|-t=?\d*|-lineinfo|-O3|(-Xcompiler=)?-fPIC|-shared|"
     r"-v|-Xptxas=(-v|--verbose)|--ptxas-options.*|-std=.*|-D_GLIBCXX_USE_CXX11_ABI.*|-DTORCH_EXTENSION_NAME.*|-ccbin.*|--resource-usage"
 )
 """Flags that the build sets by itself, or that change no code."""
