@@ -34,7 +34,7 @@ def session(*words: str) -> int:
     return cli.run(["session", *words])
 
 
-@pytest.mark.parametrize("name", ["../up", "x" * 65, "taken"])
+@pytest.mark.parametrize("name", ["Has Capitals", "../up", "x" * 65, "taken"])
 def test_a_name_that_no_session_can_have_is_refused_before_anything_else(
     clone: Path, name: str, ends_with: EndsWith
 ) -> None:
