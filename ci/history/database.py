@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import os
+import random
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -263,7 +266,7 @@ def _opened(where: str | Path, make: bool) -> Database:
         # SQLAlchemy's recipe for transactions that hold for reads as well; readers do not wait for the writer.
         engine = sa.create_engine(_file(Path(where)), connect_args={"timeout": WAIT_S})
         if make:
-            sa.event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA journal_mode=WAL").close())
+            sa.event.listen(engine, "connect", lambda raw, _: _log_ahead(raw))
         sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
         return Database(str(where), engine, make)
     try:
@@ -277,6 +280,22 @@ def _opened(where: str | Path, make: bool) -> Database:
     limits = f"SET lock_timeout = '{WAIT_S}s'; SET statement_timeout = '{STATEMENT_S}s'"
     sa.event.listen(engine, "connect", lambda raw, _: (raw.execute(limits), raw.commit()))
     return Database(name, engine, make)
+
+
+def _log_ahead(raw: Any) -> None:
+    """Has the file logged ahead of its changes, so that readers and a writer do not wait for each other. Of several
+    that open a new file at once each would wait for the others to let go of it: nobody waits, and all try again."""
+    deadline = time.monotonic() + WAIT_S
+    raw.execute("PRAGMA busy_timeout = 0")
+    while True:
+        try:
+            raw.execute("PRAGMA journal_mode = WAL").close()
+            break
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(random.uniform(0.005, 0.02))  # noqa: S311 - not for secrets
+    raw.execute(f"PRAGMA busy_timeout = {1000 * WAIT_S}")
 
 
 def _file(path: Path) -> URL:
