@@ -19,7 +19,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.ci.commands import cli
-from kernelgate.ci.commands.history import with_author
+from kernelgate.ci.commands.history_verbs import with_author
 from kernelgate.ci.history import database, store
 from kernelgate.ci.history.facts import Change
 from kernelgate.ci.lab import folder
