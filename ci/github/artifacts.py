@@ -53,6 +53,7 @@ INDEX_RUNS = 30
 """Of each event that are looked at, the newest: every workflow of the default branch has runs there."""
 NEIGHBOURS = 3
 INDEX_PACKED = 512 * 1024 * 1024
+INDEX_UNPACKED = 2 * 1024 * 1024 * 1024
 
 
 def listed_of(bot: Bot, run: WorkflowRun) -> list[Artifact]:
@@ -211,6 +212,8 @@ def _unpack(data: bytes, file: Path) -> None:
             entries = archive.infolist()
             if [entry.orig_filename for entry in entries] != [INDEX_FILE]:
                 raise RefusedError(f"its archive holds something else than {INDEX_FILE}")
+            if entries[0].file_size > INDEX_UNPACKED:
+                raise RefusedError(f"its archive unpacks to more than {INDEX_UNPACKED} bytes")
             with archive.open(entries[0]) as packed, file.open("wb") as made:
                 shutil.copyfileobj(packed, made)
     except UNREADABLE as error:

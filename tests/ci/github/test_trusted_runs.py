@@ -87,8 +87,9 @@ def test_what_is_no_index_is_left(main: Desk, content: bytes | dict[str, bytes],
 
 def test_a_large_or_an_expired_one_is_left(main: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     artifact = left(main, {INDEX_FILE: NIGHT})
-    monkeypatch.setattr(artifacts, "INDEX_PACKED", 10)
-    assert taken(main, tmp_path) is None
-    monkeypatch.undo()
+    for limit in ("INDEX_PACKED", "INDEX_UNPACKED"):
+        monkeypatch.setattr(artifacts, limit, 10)
+        assert taken(main, tmp_path) is None
+        monkeypatch.undo()
     artifact["expired"] = True
     assert taken(main, tmp_path) is None
