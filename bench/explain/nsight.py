@@ -173,8 +173,8 @@ def profiled(profiler: Profiler) -> ProfilingResult:
                     making[at - 1].finish()
                 making[at].wait_for_call()
                 advance(job.where)
-        for last in making[-1:]:
-            last.finish()
+        if making:
+            making[-1].finish()
         made = [one.profile() for one in making]
     failures = dict.fromkeys(one for one in made if isinstance(one, str))
     return ProfilingResult(tuple(one for one in made if isinstance(one, Profile)), tuple(failures))

@@ -196,10 +196,14 @@ def asked_for(method: Callable[..., Any], inputs: Mapping[str, Any]) -> dict[str
     return {name: value for name, value in inputs.items() if named is None or name in named}
 
 
-@cache
 def takes(method: Callable[..., Any]) -> frozenset[str] | None:
     """The names that a method of a card takes; None where it takes any."""
-    parameters = signature(method).parameters
+    return _named(getattr(method, "__func__", method))
+
+
+@cache  # by the function: a method would keep its card in memory
+def _named(function: Callable[..., Any]) -> frozenset[str] | None:
+    parameters = signature(function).parameters
     return None if any(one.kind is one.VAR_KEYWORD for one in parameters.values()) else frozenset(parameters)
 
 

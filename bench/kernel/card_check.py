@@ -245,7 +245,7 @@ def _tried(trial: CardTrial, kernel: Kernel, case: CaseAxes, recorder: _Recorder
         zeros = {name: one.new_zeros(one.shape) for name, one in rounded.items()}
         some = distribution == "normal" and any(bool(one.any()) for one in right.values())
         # A card's own compare() may know better, such as of samples.
-        tolerant = some and type(kernel).compare is Kernel.compare
+        tolerant = some and compare.by_tolerance(kernel)
         if tolerant and compare.outputs(kernel, case, zeros, right, lambda: given).passed:
             raise KernelgateError("outputs of zeros are called right: the tolerance is too large for these values")
     with trying(path, "reference"):

@@ -375,10 +375,11 @@ class _Reader:
 
     def _pattern(self) -> str | None:
         given = self.kernel.kernel
-        try:
-            re.compile("" if given is None else self._word("kernel", given))
-        except re.error as error:
-            raise self.mistake("kernel", f"{given!r} is no regular expression: {error}") from None
+        if given is not None:
+            try:
+                re.compile(self._word("kernel", given))
+            except re.error as error:
+                raise self.mistake("kernel", f"{given!r} is no regular expression: {error}") from None
         return given
 
     # Mistakes ---------------------------------------------------------------------------------------------------------

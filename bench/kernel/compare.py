@@ -54,6 +54,11 @@ FEW_ELEMENTS: Final = 4096
 """Of an output. Of more, one nudge shows as much."""
 
 
+def by_tolerance(kernel: Kernel) -> bool:
+    """Whether the card leaves the comparison to its tolerance."""
+    return type(kernel).compare is Kernel.compare
+
+
 def outputs(kernel: Kernel, case: CaseAxes, made: Tensors, right: Tensors, given: Callable[[], Inputs]) -> Comparison:
     """The worst of the outputs. `given`: what the kernel got. Raises UsageError for an oracle's other shape."""
     takes = signature(kernel.compare).parameters

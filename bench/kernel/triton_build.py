@@ -206,12 +206,13 @@ def _shares(request: CompileRequest, targets: Sequence[str | None]) -> list[Comp
 def _named(kernels: Iterable[PackageKernel]) -> tuple[PackageKernel, ...]:
     """Each kernel of a target once, of the first case that has it, by a name of its own."""
     made: dict[tuple[str, str], PackageKernel] = {}
+    taken: set[tuple[str, str]] = set()
     for kernel in kernels:
         if (kernel.target, kernel.entry) not in made:
-            taken = {one.name for one in made.values() if one.target == kernel.target}
             here = f"{kernel.name} at {kernel.case}"
             names = chain((kernel.name, here), (f"{here} #{number}" for number in count(2)))
-            name = next(one for one in names if one not in taken)
+            name = next(one for one in names if (kernel.target, one) not in taken)
+            taken.add((kernel.target, name))
             made[kernel.target, kernel.entry] = kernel.model_copy(update={"name": name})
     return tuple(made.values())
 

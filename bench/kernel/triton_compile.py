@@ -313,10 +313,12 @@ class ClaimsCuda(TorchFunctionMode):
         torch.Tensor.device.__get__: CUDA,
         torch.Tensor.get_device: 0,
     }
-    _products = (
-        *(torch.matmul, torch.mm, torch.bmm, torch.addmm, torch.baddbmm, torch.einsum, torch.nn.functional.linear),
-        *(torch.Tensor.matmul, torch.Tensor.__matmul__, torch.Tensor.mm, torch.Tensor.bmm),
-        *(torch.conv1d, torch.conv2d, torch.conv3d),
+    _products = frozenset(
+        (
+            *(torch.matmul, torch.mm, torch.bmm, torch.addmm, torch.baddbmm, torch.einsum, torch.nn.functional.linear),
+            *(torch.Tensor.matmul, torch.Tensor.__matmul__, torch.Tensor.mm, torch.Tensor.bmm),
+            *(torch.conv1d, torch.conv2d, torch.conv3d),
+        )
     )
     """What takes a GPU a moment and a CPU minutes: answered with zeros of the right shape and dtype."""
 

@@ -166,8 +166,9 @@ def readings(device: str, uuid: str | None = None) -> Iterator[Source]:
     """Reads the GPU through NVML. Without NVML, and of a CPU, readings are empty."""
     with ExitStack() as stack:
         source: Source = Reading
-        with suppress(NoDeviceError):
-            source = stack.enter_context(opened(uuid)).reading if device != "cpu" else Reading
+        if device != "cpu":
+            with suppress(NoDeviceError):
+                source = stack.enter_context(opened(uuid)).reading
         yield source
 
 

@@ -506,10 +506,10 @@ class Pool:
 
     def _overwritten(self, name: str, window: int, slot: int) -> tuple[torch.Tensor, torch.Tensor]:
         """What a call overwrites, and what it is to hold."""
-        start, place = self.size.start(window), self.outputs[name]
         if (name, slot) not in self._targets:
-            self._targets[name, slot] = operands.unshared(self.written.view(place, slot))
+            self._targets[name, slot] = operands.unshared(self.written.view(self.outputs[name], slot))
         if (name, window) not in self._values:
+            start, place = self.size.start(window), self.outputs[name]
             values = self.entries(name)[start : start + self.size.length].view(place.shape)
             self._values[name, window] = operands.unshared(values, like=place.stride)
         return self._targets[name, slot], self._values[name, window]

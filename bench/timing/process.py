@@ -227,7 +227,10 @@ def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
         runners = _started(setup, turn, split, stack)
         teams = setup.teams(runners)
         if len(teams) > 1 and not witness:
-            raise ProcessError("base and head cannot share a process, and CUDA shares no memory between two here")
+            here = "base and head cannot share a process, and CUDA shares no memory between two here"
+            raise ProcessError(
+                f"{here}: register operators under KERNELGATE_NAMESPACE, or measure where CUDA IPC works"
+            )
         crash: tuple[ProcessError, CaseFacts] | None = None
         for case in turn.cases:
             turned = partial(advance, f"{turn.name}, {case.id}")

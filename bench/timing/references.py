@@ -12,7 +12,7 @@ import torch
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import compare, operands
-from kernelgate.bench.kernel.card import Kernel, asked_for
+from kernelgate.bench.kernel.card import asked_for
 from kernelgate.bench.kernel.operands import Inputs, Tensors
 from kernelgate.bench.timing import device
 from kernelgate.bench.timing.pool import Pool, outputs, seen_by_oracle
@@ -99,8 +99,7 @@ class References:
     def compare(self, calls: Sequence[tuple[int, int]]) -> list[CallError]:
         """The outputs of each call, given as window and slot, with its references, which it has."""
         outs = self.pool.outs.values()
-        # The card leaves the comparison to its tolerance.
-        simple = type(self.pool.kernel).compare is Kernel.compare and self.finite
+        simple = compare.by_tolerance(self.pool.kernel) and self.finite
         direct = all(out.dtype in device.KERNELS and out.is_contiguous() for out in outs)
         if calls and self.pool.draw.device == "cuda" and direct and self.complete and simple:
             return self._by_device(calls)

@@ -9,7 +9,7 @@ from typing import Final
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Mark
 from kernelgate.ci.judge.case import CaseVerdict, Direction, MeanVerdict, Outcome, Status, worst_first
-from kernelgate.ci.judge.witness import CONTRADICTS
+from kernelgate.ci.judge.witness import contradicted
 from kernelgate.ci.policy.policy import TO_DIRECT, Gates, Policy
 
 STATUS: Mapping[Status, tuple[Mark, str]] = {
@@ -59,12 +59,9 @@ def of_case(case: CaseVerdict, policy: Policy) -> str:
     if case.status in (Status.SLOWER, Status.FASTER):
         why = ""
         if _is_past(case, policy.gates):
-            contradicted = any(finding.code == CONTRADICTS for finding in case.findings)
-            why = (
-                " (the witness sees another gain)"
-                if contradicted
-                else " (single times of base and head overlap too much)"
-            )
+            why = " (single times of base and head overlap too much)"
+            if contradicted(case.findings):
+                why = " (the witness sees another gain)"
         return f"{size}: certain, but {short_of_gate(case, policy.gates)}{why}{would}"
     return f"{size}{would}"
 

@@ -30,7 +30,7 @@ from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, claims, within_gates
 from kernelgate.ci.judge.prior import NO_HISTORY, History, Past, no_past
 from kernelgate.ci.judge.stats import INTERVAL_LEVEL
-from kernelgate.ci.judge.witness import CONTRADICTS
+from kernelgate.ci.judge.witness import contradicted
 from kernelgate.ci.policy.policy import Policy
 
 CLIFFS_DELTA: Final = 0.3
@@ -221,8 +221,7 @@ def _status(
         return Status.REGRESSED if case.processes >= policy.processes.to_block else Status.LIKELY_SLOWER
     apart = medians.head[1] < medians.base[0]
     # Where the witness saw another gain, the least that it may be counts.
-    contradicted = any(finding.code == CONTRADICTS for finding in case.findings)
-    gain = as_percent(claim.interval()[1]) if contradicted else change
+    gain = as_percent(claim.interval()[1]) if contradicted(case.findings) else change
     if claim.shown and gain <= -gates.improvement_pct and -delta >= CLIFFS_DELTA and apart:
         return Status.IMPROVED
     status = within_gates(claim, gates)

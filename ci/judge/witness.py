@@ -4,7 +4,7 @@ neither could reach. That is less precise, so only a large difference says anyth
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -114,6 +114,10 @@ def contradiction(
     ):
         return Finding(CONTRADICTS, f"{together}; {apart}: faster either way", False), abs(gap.change)
     return Finding(CONTRADICTS, f"{together}; {apart}: something in the process changes what is measured", True), 0.0
+
+
+def contradicted(findings: Iterable[Finding]) -> bool:
+    return any(finding.code == CONTRADICTS for finding in findings)
 
 
 def unconfirmed(compared: Pooled, alone: Pooled | None, gates: Gates) -> Finding | None:
