@@ -2,6 +2,7 @@
 VENV := .venv
 PYTHON ?= python3
 KERNELGATE := $(VENV)/bin/kernelgate
+CORE := $(VENV)/.core
 READY := $(VENV)/.ready
 JUDGING := $(VENV)/.judging
 # What plan, report, the bot and the history need: no torch, no compiler, no tools for developers.
@@ -10,6 +11,8 @@ JUDGE := click fsspec jinja2 numpy pydantic PyGithub requests rich scipy SQLAlch
 LOCK := requirements-judge.txt
 PARSER := tests/workflows/node_modules/.ready
 CHARTS := ci/report/node_modules/.ready
+INSTALL := $(VENV)/bin/pip install --progress-bar off --no-compile --constraint constraints.txt --no-build-isolation
+COMPILE := $(VENV)/bin/python -m compileall -qq -j 0 $(VENV)/lib || true
 # Tests go one by one to whichever process is free; those of a group (tests/conftest.py) stay in one.
 PYTEST := $(VENV)/bin/pytest -n auto --dist loadgroup
 
@@ -21,11 +24,18 @@ help: ## list the targets
 
 env: $(READY) ## create .venv with everything that is needed
 
-$(READY): pyproject.toml constraints.txt
+# What kernelgate itself needs, a third of it all. Two processes compile to bytecode what one would.
+$(CORE): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kernelgate needs Python 3.11 or newer; choose one with: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --progress-bar off --constraint constraints.txt setuptools vcs-versioning
-	$(VENV)/bin/pip install --progress-bar off --constraint constraints.txt --no-build-isolation --editable '.[dev,docs]'
+	$(INSTALL) --editable .
+	$(COMPILE)
+	@touch $(CORE)
+
+$(READY): $(CORE)
+	$(INSTALL) --editable '.[dev,docs]'
+	$(COMPILE)
 	@touch $(READY)
 
 env-judge: $(JUDGING) ## create .venv with what judging and reporting need, a sixth of it all
@@ -42,7 +52,7 @@ lock: env ## write the hashes of the judge's packages, at the versions of constr
 	printf '%s\n' setuptools vcs-versioning $(JUDGE) | $(VENV)/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 \
 		--constraint constraints.txt --generate-hashes --no-annotate --custom-compile-command 'make lock' --output-file $(LOCK) -
 
-pr: env ## build, fuzz, time base against head, judge, print the comment [BASE=<ref>]
+pr: $(CORE) ## build, fuzz, time base against head, judge, print the comment [BASE=<ref>]
 	$(KERNELGATE) pr $(if $(BASE),--base $(BASE))
 
 # From npm: GitHub's own workflow parser and axe, which the tests ask, and what draws the history's series.

@@ -39,8 +39,15 @@ limit = 6
 """
 """Nothing is asked of a description, and 6 processes fit into the time of a demo."""
 EVERY = prove.read(ROOT / prove.FILE)
-FEWER = (Change(file=".ci/kernels/attention.py", old=', case(512, 1, 4, "bf16")]', new="]"),)
-"""Two cases of three, so that it ends in time."""
+TIMED = 'case(512, 1, 8, "fp32", causal=True)'
+FEWER = (
+    Change(
+        file=".ci/kernels/attention.py",
+        old=f'[case(512, 1, 8, "fp32"), {TIMED}, case(512, 1, 4, "bf16")]',
+        new=f"[{TIMED}]",
+    ),
+)
+"""One case of three, so that it ends in time."""
 LABEL = "cpu"
 
 
