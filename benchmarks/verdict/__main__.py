@@ -63,8 +63,8 @@ def _of_traces(draws: int, advance: Advance) -> str:
     for rule in alike[0][0]:
         alarms = (wrong(rule, max, alike), wrong(rule, max, stored), wrong(rule, mean, spoilt))
         body.append([rule, *alarms, seen(rule, min, slower), seen(rule, mean, spoilt_slower)])
-    alarms = ("same code: wrong", "against a stored baseline", "spoilt record")
-    columns = ("rule", *alarms, f"+{effect:g}%: seen", "spoilt, +5%")
+    alarms = ("same code: wrong", "stored baseline: wrong", "spoilt: wrong")
+    columns = ("rule", *alarms, f"+{effect:g}%: seen", "spoilt, +5%: seen")
     return f"{markdown(columns, body)}\n\n{draws} records for each figure, {5 * draws} in its first column."
 
 

@@ -97,7 +97,7 @@ def measured(drawn: int) -> dict[str, Shares]:
 
 SHOWN = {
     "changed": ["+0.5%, spread 0.05%", "+3.0%, spread 0.05%", "+10.0%, spread 0.05%"],
-    "identical": ["spread 10%", "50% of processes 0.5% slower, each side"],
+    "identical": ["spread 10%", "50% of processes 0.5% slower, each side", "20% of processes 10% slower, head"],
 }
 """The scenes of the page."""
 

@@ -160,7 +160,7 @@ def worst() -> str:
         ("fuzzing", lambda: "up to {cpu} cases on a CPU and {cuda} on a GPU".format_map(fuzz_trials.COVERED)),
         ("runner", lambda: f"stop it after {RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f} idle minutes"),
         ("runner", lambda: f"-mmin +{RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f}"),
-        ("statistics", lambda: "is more than {:g}%, three if it is more than {:g}%".format(*inference.LOTTERY_PCT)),
+        ("statistics", lambda: "of more than {:g}% | 2 | | of more than {:g}% | 3 |".format(*inference.LOTTERY_PCT)),
         (
             "statistics",
             lambda: f"needs at least {RULES.gates.regression_pct / RULES.gates.mean_regression_pct:g} cases",
@@ -199,20 +199,18 @@ or the launch more than {ci.explain.next_step.LAUNCH_SHARE*100}% of it |
 | a pipe or the issue slots are {ci.explain.bottleneck.UNIT_BUSY_PCT}% busy |
 A unit is *busy* from {ci.explain.bottleneck.UNIT_BUSY_PCT}% of its peak on
 of its peak on; at {ci.explain.bottleneck.SATURATED_PCT}% it is the limit
-**effect**: p below {ci.judge.stats.GATES_P} (Holm), which *certain* includes
-includes, and Cliff's delta from {ci.judge.verdict.CLIFFS_DELTA}
-**certain**: p below {RULES.certainty.alpha}:
-below the reference's speed: {ci.explain.next_step.KEEP_FROM} times as fast as before
+slower than its reference, keep a try that is {ci.explain.next_step.KEEP_FROM} times as fast as before
 - below {RULES.gates.reference_min}: stop and profile
 - below {ci.explain.next_step.PROFILE_BELOW}: profile, remove
 - below {ci.explain.next_step.TUNE_BELOW}: full profile
+- below {ci.explain.next_step.NEXT_BOTTLENECK_FROM}: document
 {RULES.agents.gpu_seconds} by default
 at most {ci.lab.mcp_server.SESSION_GPU_SECONDS} of them in one [optimisation session]
 - from {ci.explain.next_step.NEXT_BOTTLENECK_FROM}: profile again""",
     "loop": """\
 ends after {ci.lab.state.OPTIMISE_MINUTES} minutes (`--minutes`)
 of which {ci.lab.state.CHANGE_MINUTES} are meant for changes
-after {ci.lab.state.WITHOUT_GATE_MINUTES} minutes without a passed gate
+before its first try, after {ci.lab.state.WITHOUT_GATE_MINUTES} minutes without a passed gate
 recommends to keep a change from {ci.explain.next_step.KEEP_FROM} times as fast as before
 every {ci.lab.watching.REPORT_S} seconds; one that is silent for {ci.lab.watching.SESSION_SILENT_S} seconds is ended""",
     "bisect": """\
@@ -238,7 +236,7 @@ removes samples older than {ci.history.retention.RAW_DAYS} days
 newest {ci.history.past.NEWEST_RECORDS} records
 From {ci.history.changes.SUSPECT*100}% on
 {RULES.changes.gpu_seconds_a_night} by default. Each run of `confirm.yml` makes up to {ci.history.culprits.PAIRS} of
-if its p is below {ci.history.nights.CONFIRM_P} (`CONFIRM_P`)
+if its p is below {ci.history.nights.CONFIRM_P} (`CONFIRM_P`;
 less than {ci.history.levels.SMALLEST_PCT}% is left of it""",
     "runner": "differs by more than {ci.history.canary.APART_PCT}% from the others' median",
     "security": "resolution ({ci.judge.witness.TOLERANCE_PCT}%; {ci.judge.witness.CPU_TOLERANCE_PCT}% on a CPU)",
@@ -253,6 +251,7 @@ of {ci.judge.prior.HISTORY_TO_DIRECT_DF} degrees of freedom
 more than `regression_pct` ({RULES.gates.regression_pct}%) slower
 Cliff's delta of single samples ≥ {ci.judge.verdict.CLIFFS_DELTA}
 at least `to_block` ({RULES.processes.to_block}) processes
+| a block (`to_block`) | {RULES.processes.to_block} |
 `improvement_pct` ({RULES.gates.improvement_pct}%)
 `margin_pct` ({RULES.gates.margin_pct}%)
 `mean_regression_pct` ({RULES.gates.mean_regression_pct}%)
