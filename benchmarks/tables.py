@@ -10,7 +10,7 @@ def markdown(header: Sequence[str], body: Iterable[Sequence[str]], numbers: bool
     """`numbers`: all columns but the first hold numbers."""
     rule = ["---", *(["--:" if numbers else "---"] * (len(header) - 1))]
     rows = (header, *([cell.replace("|", "\\|") for cell in row] for row in body))
-    first, *rest = (f"| {' | '.join(row)} |" for row in rows)
+    first, *rest = (f"|{'|'.join(row)}|" for row in rows)
     return "\n".join((first, f"|{'|'.join(rule)}|", *rest))
 
 
