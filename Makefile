@@ -12,6 +12,7 @@ LOCK := requirements-judge.txt
 PARSER := tests/workflows/node_modules/.ready
 CHARTS := ci/report/node_modules/.ready
 INSTALL := $(VENV)/bin/pip install --progress-bar off --no-compile --constraint constraints.txt --no-build-isolation
+# All bytecode, on all cores: others than its owner may run it.
 COMPILE := $(VENV)/bin/python -m compileall -qq -j 0 $(VENV)/lib || true
 # Tests go one by one to whichever process is free; those of a group (tests/conftest.py) stay in one.
 PYTEST := $(VENV)/bin/pytest -n auto --dist loadgroup
@@ -24,13 +25,12 @@ help: ## list the targets
 
 env: $(READY) ## create .venv with everything that is needed
 
-# What kernelgate itself needs, a third of it all. Two processes compile to bytecode what one would.
+# What kernelgate itself needs, a third of it all.
 $(CORE): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kernelgate needs Python 3.11 or newer; choose one with: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --progress-bar off --constraint constraints.txt setuptools vcs-versioning
 	$(INSTALL) --editable .
-	$(COMPILE)
 	@touch $(CORE)
 
 $(READY): $(CORE)

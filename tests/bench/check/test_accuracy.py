@@ -219,9 +219,14 @@ def test_a_crash_costs_only_the_cases_on_which_the_kernel_crashes(measure: Measu
 @pytest.mark.slow
 def test_attention_that_is_less_accurate_in_each_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accuracy, "DRAWS", 2)
+    file = tmp_path / "cards" / "attention.py"
+    file.parent.mkdir()
+    text = faulty.CARD.read_text(encoding="utf-8").replace("cpu_cases = [", 'cpu_cases = [case(512, 1, 4, "bf16"), ')
+    file.write_text(text, encoding="utf-8")
+    card = registered.facts(file)
     base = faulty.build(tmp_path / "base", "accuracy_base", "rounds_once")
     for fault, figure in (("truncates", "outward"), ("rounds_twice", "mean"), ("biased", "bias")):
         head = faulty.build(tmp_path / fault, f"accuracy_{fault}", fault)
-        found = by_name(measured(faulty.card(), Sides(base, head), "bf16"))["s512_b1_h4_d64_bf16", "normal"]
+        found = by_name(measured(card, Sides(base, head), "bf16"))["s512_b1_h4_d64_bf16", "normal"]
         before, after = getattr(found.base, figure), getattr(found.head, figure)
         assert min(map(abs, after)) > 1.3 * max(map(abs, before))
