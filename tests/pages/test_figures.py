@@ -120,7 +120,7 @@ def fleet(pattern: str, said: str) -> str:
 
 
 def planted() -> str:
-    [(bugs, caught)] = re.findall(r"\*\*all\*\* \| \| (\d+) .*? (\d+%) \|", page("fuzzing"))
+    [(bugs, caught)] = re.findall(r"\*\*all\*\*\|\|(\d+)\|.*?(\d+%)\|", page("fuzzing"))
     return f"of {bugs} [planted bugs](fuzzing.md#how-many-bugs-are-caught), {caught}"
 
 
@@ -151,8 +151,8 @@ def worst() -> str:
     ("name", "said"),
     [
         ("proof", planted),
-        ("proof", lambda: fleet(r" (\d+) s \| \d+% \|", "[{:.0f} to {:.0f} s]")),
-        ("proof", lambda: fleet(r"% \| ([\d.]+) \|", "{:.2f} to {:.2f} USD a pull request")),
+        ("proof", lambda: fleet(r"\|(\d+) s\|\d+%\|", "[{:.0f} to {:.0f} s]")),
+        ("proof", lambda: fleet(r"%\|([\d.]+)\|", "{:.2f} to {:.2f} USD a pull request")),
         ("fuzzing", latent),
         ("proof", found),
         ("statistics", worst),
