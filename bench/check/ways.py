@@ -167,7 +167,7 @@ def layout(subject: Subject, trial: Trial) -> TrialOutcome:
 
 def _tensors(ready: ReadyCall) -> dict[str, torch.Tensor]:
     """The inputs that are tensors, and the outputs that a call is handed, without their memory."""
-    handed = {} if ready.subject.bound.returns(tuple(ready.shapes)) else ready.outputs
+    handed = {} if ready.subject.bound.returns(tuple(ready.outputs)) else ready.outputs
     tensors = {name: original for name, _, original in ready.inputs} | {name: handed[name].tensor for name in handed}
     return {name: tensor.to("meta") for name, tensor in tensors.items()}
 

@@ -108,7 +108,7 @@ class Kernel:
     independent: Mapping[str, int | tuple[int, ...]] = {}
     """Input or output -> the axis (or neighbouring axes) along which a part may be checked alone."""
     in_place: Sequence[str] = ()
-    """Inputs that the kernel overwrites with its results; each is an output, too."""
+    """Inputs that the kernel overwrites with its results; each is an output, too, before those of `outputs`."""
     kernel: str | None = None
     """A regular expression for the names of the kernels that are profiled; all of the library where it is None."""
     reference_name: str = "PyTorch"
@@ -188,6 +188,14 @@ class Kernel:
         """What a tile asks of a block, for `kernelgate resources --tile`: shared_bytes, threads and registers (of a
         thread, at least); or why it cannot be compiled."""
         return "the card does not say what a tile takes: add tile(), or give bytes, such as --tile 48KiB"
+
+
+def outputs_beside(kernel: Kernel, case: CaseAxes, inputs: Mapping[str, Any]) -> dict[str, Output]:
+    """The outputs that are no inputs: a kernel in place has such only where its card has an `outputs` of its own."""
+    if kernel.in_place and type(kernel).outputs is Kernel.outputs:
+        return {}
+    said = by_name(kernel.outputs(case, **asked_for(kernel.outputs, inputs)))
+    return {name: output for name, output in said.items() if name not in kernel.in_place}
 
 
 def asked_for(method: Callable[..., Any], inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -299,7 +299,7 @@ def _try_call(trial: CardTrial, kernel: Kernel, case: CaseAxes, tried: tuple[Inp
             raise
         return first_line(error)
     made = operands.results(bound, returned, own, outs, tuple(kernel.in_place))
-    handed = [] if bound.returns(tuple(shapes)) else [_raw(one) for one in outs.values() if one.numel()]
+    handed = [] if bound.returns(tuple(outs)) else [_raw(one) for one in outs.values() if one.numel()]
     if handed and all(bool((one == UNTOUCHED).all()) for one in handed):
         raise KernelgateError("call() launches nothing: it leaves its outputs as they were")
     compared = compare.outputs(kernel, case, made, right, lambda: given)

@@ -34,11 +34,10 @@ from kernelgate.bench.kernel.card import (
     CaseAxes,
     DeviceKind,
     Kernel,
-    Output,
     asked_for,
-    by_name,
     call_by_name,
     call_needs,
+    outputs_beside,
     short,
     takes,
 )
@@ -192,20 +191,18 @@ class _Reader:
         text = f"inputs() gave {short(inputs)}; it must give a dict of named inputs"
         self._must(isinstance(inputs, Mapping), "inputs", text)
         tensors = list(_tensors(inputs.values()))
-        outputs = None if None in tensors else self._shapes_of("outputs", lambda: self._outputs(case, inputs))
+        outputs = (
+            None if None in tensors else self._shapes_of("outputs", lambda: outputs_beside(self.kernel, case, inputs))
+        )
         if outputs is None:
             return None
-        for name, output in outputs.items():
-            if name not in self._names("in_place"):
-                shaped = partial(ShapeDraw(case_axes.dtype(case)), *output.shape, dtype=output.dtype)
-                tensors.append(self._shapes_of("outputs", shaped))
+        for output in outputs.values():
+            shaped = partial(ShapeDraw(case_axes.dtype(case)), *output.shape, dtype=output.dtype)
+            tensors.append(self._shapes_of("outputs", shaped))
         return None if None in tensors else [tensor for tensor in tensors if tensor is not None]
 
     def _inputs(self, case: CaseAxes) -> dict[str, Any]:
         return self.kernel.inputs(case, cast(Any, ShapeDraw(case_axes.dtype(case))))
-
-    def _outputs(self, case: CaseAxes, inputs: Mapping[str, Any]) -> dict[str, Output]:
-        return by_name(self.kernel.outputs(case, **asked_for(self.kernel.outputs, inputs)))
 
     def _shapes_of(self, member: str, question: Callable[[], Any]) -> Any:
         """What a method answers; None where it fails for want of a module that is not there while listing."""
@@ -306,7 +303,7 @@ class _Reader:
         case = self._axes({**example, "distribution": "normal"})
         try:
             self.kernel.tolerance(case)
-            self._outputs(case, self._inputs(case))
+            outputs_beside(self.kernel, case, self._inputs(case))
         except AxisError as error:
             self._doubt("fuzz", f"{error}: add to fuzz each axis that the card reads, as its cases have it", error)
         except Exception:  # noqa: S110 - a value that does not suit the others: fuzzing says what that is
@@ -344,7 +341,7 @@ class _Reader:
         try:
             inputs = self._inputs(case)
             state = self.kernel.state(case, **asked_for(self.kernel.state, inputs))
-            return tuple(sorted({*inputs, *state, *self._outputs(case, inputs)}))
+            return tuple(sorted({*inputs, *state, *outputs_beside(self.kernel, case, inputs)}))
         except Exception:
             return None
 

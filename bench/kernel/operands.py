@@ -17,7 +17,7 @@ from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.dtypes import DTYPES, known
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import axes as case_axes
-from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, Kernel, asked_for, by_name, call_needs, takes
+from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, Kernel, asked_for, call_needs, outputs_beside, takes
 from kernelgate.bench.kernel.loading import load as load_card
 from kernelgate.bench.kernel.loading import load_compiled, load_installed, load_package, load_tvm_ffi
 
@@ -153,11 +153,9 @@ def with_state(kernel: Kernel, case: CaseAxes, given: Mapping[str, Any]) -> Inpu
 
 def output_shapes(kernel: Kernel, case: CaseAxes, given: Inputs) -> Shapes:
     """Shape and dtype of each output; of one that is computed in place, its input's."""
-    if kernel.in_place:
-        return {name: (tuple(given[name].shape), given[name].dtype) for name in kernel.in_place}
-    said = by_name(kernel.outputs(case, **asked_for(kernel.outputs, given)))
-    own = case_axes.dtype(case)
-    return {name: (tuple(one.shape), TORCH_DTYPES[known(one.dtype or own)]) for name, one in said.items()}
+    in_place: Shapes = {name: (tuple(given[name].shape), given[name].dtype) for name in kernel.in_place}
+    said, own = outputs_beside(kernel, case, given), case_axes.dtype(case)
+    return in_place | {name: (tuple(one.shape), TORCH_DTYPES[known(one.dtype or own)]) for name, one in said.items()}
 
 
 def empty_outputs(kernel: Kernel, shapes: Shapes, device: str) -> Tensors:
@@ -326,7 +324,6 @@ def load(library: Library, side: str = "head", card: str | None = None) -> Any:
 
 
 def results(bound: Bound, returned: Any, given: Inputs, outs: Tensors, in_place: tuple[str, ...]) -> Tensors:
-    """Where a call left its outputs: in what it returned, in its inputs, or in the outputs that it was handed."""
-    if in_place:
-        return {name: given[name] for name in in_place}
-    return named(returned, tuple(outs), "call()") if bound.returns(tuple(outs)) else outs
+    """Where a call left its outputs: in its inputs, and in what it returned or in the outputs that it was handed."""
+    beside = named(returned, tuple(outs), "call()") if bound.returns(tuple(outs)) else outs
+    return {name: given[name] for name in in_place} | beside

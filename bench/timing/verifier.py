@@ -110,7 +110,7 @@ class CaseVerifier:
             memory=self.pool.arena.memory,
             written=self.pool.written.memory,
             inputs=self._inputs(),
-            outputs={} if self.pool.kernel.in_place else self.pool.outputs,
+            outputs={name: at for name, at in self.pool.outputs.items() if name not in self.pool.kernel.in_place},
             probes=self.probes,
             slots=self.slots,
             no_reference=self._without_reference() if self._asked_reference else None,

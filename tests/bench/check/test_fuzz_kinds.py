@@ -95,6 +95,19 @@ IN_PLACE = kind(
     outs="",
     more="in_place = ['x']\n",
 )
+BESIDE = kind(
+    "fp32",
+    XY,
+    "ops.add_(x, y, sums)",
+    "dict(sums=(x + y).sum(1, keepdim=True).expand(-1, 4), x=x + y)",
+    operator("add_(Tensor(a!) x, Tensor y, Tensor(b!) sums) -> ()", "x.add_(y)", "sums[:, 0].copy_(x.sum(1))"),
+    "dict(sums=Output(case.M, 4))",
+    "sums, ",
+    "in_place = ['x']\ndef compare(self, case, name, out, expected):\n"
+    "    used = expected.new_tensor([1, 0, 0, 0]).bool()\n"
+    "    return (out - expected).abs().where(used, expected.new_zeros(())) / 1e-3 if name == 'sums' else None\n",
+)
+"""Of `sums` the first column alone is written, and used."""
 RETURNS = kind(
     "fp16",
     XY,
@@ -143,6 +156,7 @@ KINDS = {
     "int8 to int32": EXACT,
     "fp8": FP8,
     "in place": IN_PLACE,
+    "in place, with an output beside": BESIDE,
     "returns new tensors": RETURNS,
     "strided and expanded inputs": STRIDED,
     "infinite where the oracle is": LOGARITHM,
@@ -186,6 +200,8 @@ FAULTS = {
     "an integer input": (EXACT, "out.copy_(", "b.add_(1); out.copy_(", "the kernel wrote to its input b"),
     "fp8 off by a step": (FP8, "/ 2)", "/ 2 * 2)", r"error .* times what is allowed"),
     "in place, wrong": (IN_PLACE, "x.add_(y)", "x.add_(y, alpha=1.5)", r"error .*, at x\["),
+    "in place, wrong beside": (BESIDE, "x.sum(1)", "x.sum(1) + 1", r"wrong at sums|error .*, at sums"),
+    "unwritten where it is used": (BESIDE, "    sums[:, 0].copy_(x.sum(1))\n", "", "sums.* never written"),
     "returns what is wrong": (RETURNS, "return x > y", "return x >= 2 * y", r"at bigger\["),
     "returns another shape": (RETURNS, "return x + y", "return (x + y)[:, :0]",
                               r"the kernel returned fp16 \[\d+, 0\] for total; outputs\(\) says fp16 \[\d+, \d+\]"),

@@ -49,7 +49,13 @@ def test_an_output_is_like_the_first_input_unless_the_card_says_more() -> None:
     said = {"a": Output(4), "b": Output(dtype="torch.int32")}
     shapes = {"a": ((4,), torch.float16), "b": ((), torch.int32)}
     assert operands.output_shapes(Given(outputs=said), CASE, given) == shapes
-    assert operands.output_shapes(Given(in_place=["y"]), CASE, given) == {"y": ((9,), torch.float32)}
+    both = operands.output_shapes(Given(outputs={"y": Output(9), **said}, in_place=["y"]), CASE, given)
+    assert list(both.items()) == [("y", ((9,), torch.float32)), *shapes.items()]
+
+    class InPlace(Kernel):
+        in_place = ("y",)
+
+    assert operands.output_shapes(InPlace(), CASE, given) == {"y": ((9,), torch.float32)}
 
 
 def test_an_oracle_sees_floats_in_float64_and_integers_as_they_are() -> None:

@@ -21,6 +21,12 @@ from tests.bench.timing.conftest import CASE, INTO, KERNEL, KindBench, calls, co
 pytestmark = pytest.mark.usefixtures("in_process")
 
 IN_PLACE = f"{CASE}in_place = ['x']\ndef call(self, ops, case, x, y):\n    ops.add_(x, y)\n"
+BESIDE = (
+    IN_PLACE.replace("return x + y\n", "return dict(x=x + y, out=x + y)\n")
+    .replace("ops.add_(x, y)", "ops.add(x, y, out)\n    ops.add_(x, y)")
+    .replace("call(self, ops, case, ", "call(self, ops, case, out, ")
+)
+BESIDE += "def outputs(self, case, x, y):\n    return dict(out=Output(case.M, case.N))\n"
 RETURNS = f"{CASE}def call(self, ops, case, x, y):\n    return ops.plus(x, y)\n"
 
 
@@ -33,7 +39,7 @@ def small_pool(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("body", [INTO, IN_PLACE, RETURNS], ids=["into an output", "in place", "new tensors"])
+@pytest.mark.parametrize("body", [INTO, IN_PLACE, BESIDE, RETURNS], ids=["out", "in place", "both", "new tensors"])
 def test_a_right_kernel_of_each_kind_is_timed_and_checked(bench: KindBench, body: str) -> None:
     done = bench.time(body)
     (timing,) = done.processes[0].timings
@@ -47,9 +53,20 @@ def test_a_right_kernel_of_each_kind_is_timed_and_checked(bench: KindBench, body
     assert all(side.compared and not side.failed for side in calls(witness, -1).values())
 
 
-def test_a_kernel_that_skips_work_in_place_when_it_is_timed_is_caught(bench: KindBench) -> None:
-    lazy = KERNEL.replace("    x.add_(y)", "    x.copy_(known.setdefault(x.data_ptr(), x + y))")
-    done = bench.time(IN_PLACE, lazy)
+@pytest.mark.parametrize(
+    ("body", "old", "new"),
+    [
+        (IN_PLACE, "    x.add_(y)", "    x.copy_(known.setdefault(x.data_ptr(), x + y))"),
+        (BESIDE, "    x.add_(y)", "    x.copy_(known.setdefault(x.data_ptr(), x + y))"),
+        (BESIDE, "out.copy_(x + y)", "out.copy_(known.setdefault(out.data_ptr(), x + y))"),
+    ],
+    ids=["alone", "beside an output", "only the output"],
+)
+def test_a_kernel_that_skips_work_in_place_when_it_is_timed_is_caught(
+    bench: KindBench, body: str, old: str, new: str
+) -> None:
+    lazy = KERNEL.replace(old, new)
+    done = bench.time(body, lazy)
     assert looked_at(calls(done)["base"])
     assert calls(done)["head"].failed > 0
 
