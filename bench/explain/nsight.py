@@ -311,6 +311,9 @@ def failure(job: ProfilingJob, lines: Sequence[str], code: int) -> str | None:
         names = [line.split(".", 1)[1].strip() for line in lines if re.match(r"\s*\d.*\.", line)]
         there = f"; it ran: {', '.join(names[:5])}" if names else ""
         return f"no kernel {f'whose name matches {job.pattern!r} ' if job.pattern else ''}was launched{there}"
+    said = [line for line in lines if line.strip() and not line.startswith("==")]
+    if said and "The application returned an error code" in text:
+        return f"the profiled process failed: {ncu_reader.plain(said[-1])}"
     if errors := [line.split("==ERROR==", 1)[1].strip() for line in lines if "==ERROR==" in line]:
         return f"ncu reports: {ncu_reader.plain(errors[0]).rstrip('.')}"
     if code == 0 and job.report.exists():

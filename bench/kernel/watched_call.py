@@ -137,8 +137,9 @@ def warm(watching: Sequence[Watching], first: int = AHEAD) -> Iterator[WarmProce
         yield processes
 
 
-def prepared(request: WatchedCall, device: str) -> Iterator[Callable[[], Any]]:
-    """The call of each case, with its inputs and outputs on the device. Raises what the card's own code raises."""
+def prepared(request: WatchedCall, device: str) -> Iterator[tuple[Callable[[], None], Callable[[], Any]]]:
+    """The call of each case, with its inputs and outputs on the device, behind what must run before each call: it gives
+    back what the kernel overwrites, which need not be inputs of it. Raises what the card's own code raises."""
     from kernelgate.bench.kernel import loading, operands
     from kernelgate.bench.kernel.card import CaseAxes
     from kernelgate.bench.kernel.operands import Draw
@@ -148,7 +149,13 @@ def prepared(request: WatchedCall, device: str) -> Iterator[Callable[[], Any]]:
     for case in map(CaseAxes, request.cases):
         given = operands.inputs(judge, case, Draw(case, device, 0))
         shapes = operands.output_shapes(judge, case, given)
-        yield bound.prepared(case, given, operands.empty_outputs(judge, shapes, device))
+        overwritten = [(given[name], given[name].clone()) for name in judge.in_place]
+
+        def renew(overwritten: list[tuple[Any, Any]] = overwritten) -> None:
+            for target, values in overwritten:
+                target.copy_(values)
+
+        yield renew, bound.prepared(case, given, operands.empty_outputs(judge, shapes, device))
 
 
 def run(request: WatchedCall, turn: Callable[[], object]) -> None:
@@ -161,12 +168,14 @@ def run(request: WatchedCall, turn: Callable[[], object]) -> None:
         calls = prepared(request, "cuda")
         first = next(calls)
         if request.warm_up:
-            first()
+            first[1]()
         torch.cuda.synchronize()
         turn()
-        for axes, call in zip(request.cases, chain([first], calls), strict=True):
+        for axes, (renew, call) in zip(request.cases, chain([first], calls), strict=True):
             for _ in range(request.warm_up):
+                renew()
                 call()
+            renew()
             torch.cuda.synchronize()
             torch.cuda.cudart().cudaProfilerStart()  # type: ignore[no-untyped-call]
             with nullcontext() if request.warm_up else triton_runtime.untuned(axes):

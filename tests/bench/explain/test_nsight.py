@@ -131,11 +131,15 @@ def test_the_kernels_that_are_meant_are_those_of_the_command_else_of_the_card_el
         ("echo '==WARNING== No kernels were profiled.'", "no kernel was launched"),
         ("sleep 60", "ncu was ended after 1 s"),
         ("echo '==ERROR== Failed to find metric sm__x.avg'; exit 1", "ncu reports: Failed to find metric sm__x.avg"),
+        (
+            "echo 'CUDA error: an illegal memory access'; echo '==ERROR== The application returned an error code (1).'",
+            "the profiled process failed: CUDA error: an illegal memory access",
+        ),
         ("echo 'Segmentation fault'; exit 139", "ncu ended with 139; its last words: Segmentation fault"),
         ("exit 0", "ncu ended with 0 and wrote no report; its last words: nothing"),
         ('head -c 20000 /dev/zero > "$report"', "is not an Nsight Compute report"),
     ],
-    ids=["permission", "other kernel", "no kernel", "hang", "metric", "crash", "nothing", "no report"],
+    ids=["permission", "other kernel", "no kernel", "hang", "metric", "application", "crash", "nothing", "no report"],
 )
 def test_each_failure_is_one_sentence_and_the_rest_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sides: Sides, options: Options, body: str, sentence: str

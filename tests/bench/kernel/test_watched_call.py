@@ -17,8 +17,11 @@ from kernelgate.bench.kernel.watched_call import WatchedCall, Watching
 from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.supervise import LIMITS, Running
 from kernelgate.bench.system.worker import child_environment
-from tests import faulty
+from tests import faulty, registered
+from tests.bench.timing.conftest import CASE
 from tests.processes import program
+
+IN_PLACE = "in_place = ['x']\ndef call(self, ops, case, x, y):\n    ops.add_(x, y)\n    return x.clone()\n"
 
 
 def asked(folder: Path) -> WatchedCall:
@@ -34,10 +37,24 @@ def test_ten_calls_warm_up_and_the_one_after_alone_is_watched(
     )
     monkeypatch.setattr(torch.cuda, "cudart", lambda: runtime)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: done.append("wait"))
-    monkeypatch.setattr(watched_call, "prepared", lambda *_: iter([lambda: done.append("call")]))
+    monkeypatch.setattr(
+        watched_call, "prepared", lambda *_: iter([(lambda: done.append("renew"), lambda: done.append("call"))])
+    )
     watched_call.run(asked(tmp_path), lambda: done.append("turn"))
-    assert done == ["call", "wait", "turn", *["call"] * 10, "wait", "start", "call", "wait", "stop"]
+    assert done == ["call", "wait", "turn", *["renew", "call"] * 10, "renew", "wait", "start", "call", "wait", "stop"]
     assert capsys.readouterr().out == f"{watched_call.DONE}\n"
+
+
+def test_what_a_kernel_overwrites_is_given_back_before_each_call(tmp_path: Path) -> None:
+    card = registered.facts(registered.write_card(tmp_path / "cards", "kind", f"{CASE}{IN_PLACE}"))
+    code = '@operator("add_(Tensor(a!) x, Tensor y) -> ()")\ndef add_(x, y):\n    x.add_(y)\n'
+    library = registered.build(tmp_path / "library", "renewed", code, "kind")
+    [(renew, call)] = watched_call.prepared(WatchedCall.of(library, card, card.target), "cpu")
+    made = []
+    for _ in range(3):
+        renew()
+        made.append(call())
+    assert all(torch.equal(made[0], one) for one in made)
 
 
 TOOL = """\
