@@ -511,8 +511,14 @@ def verifier_notes(case: CaseFacts, checked: protocol.CaseChecked) -> list[recor
     return [note.model_copy(update={"text": f"{case.id}: {note.text}"}) for note in checked.notes]
 
 
+def finish(team: Team, measured: Runner) -> protocol.CaseDone:
+    """Ends the case in a process, whose last calls read inputs as any others: not what kernels in place left of them."""
+    planned = team.verifier.ask(protocol.PlanCalls(count=len(measured.sides) + 1), protocol.Planned)
+    return measured.ask(protocol.Finish(planned=planned), protocol.CaseDone)
+
+
 def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
-    done = [one.ask(protocol.Finish(), protocol.CaseDone) for one in team.measured]
+    done = [finish(team, one) for one in team.measured]
     checked = team.verifier.ask(protocol.CloseCase(), protocol.CaseChecked)
     notes = [*case.notes.values(), *(note for one in done for note in one.notes if note.code != REFERENCE_FAILS)]
     notes += verifier_notes(case.case, checked)

@@ -460,7 +460,7 @@ def _alone(
     checked = []
     for team in teams:
         for measured in team.measured:
-            measured.ask(protocol.Finish(), protocol.CaseDone)
+            case_timing.finish(team, measured)
             if measured is not team.verifier:
                 measured.rest()
         checked.append(team.verifier.ask(protocol.CloseCase(), protocol.CaseChecked))

@@ -271,9 +271,10 @@ class BatchDone(Message):
 
 
 class Finish(Message):
-    """The case is done: what is known of it?"""
+    """The case is done: what is known of it? Each side is called once more, in turn, as planned."""
 
     ask: Literal["finish"] = "finish"
+    planned: Planned
 
 
 class CaseDone(Message):

@@ -101,7 +101,7 @@ class Worker:
             return self._batch(self.case, message)
         if isinstance(message, Start):
             return self._start(self.case, message)
-        return self._finish(self.case) if isinstance(message, protocol.Finish) else self._end(self.case)
+        return self._finish(self.case, message) if isinstance(message, protocol.Finish) else self._end(self.case)
 
     def _open(self, asked: protocol.OpenCase) -> protocol.CaseOpened:
         self.tell(Doing(doing=f"mapping the inputs of {asked.id}"))
@@ -123,7 +123,7 @@ class Worker:
             why = without_reference(self.judge, axes, given)
         return protocol.CaseOpened(clock_step_us=self.clock_step_us, returns=returns, no_reference=why)
 
-    def _finish(self, case: OpenedCase) -> protocol.CaseDone:
+    def _finish(self, case: OpenedCase, asked: protocol.Finish) -> protocol.CaseDone:
         notes = []
         if names := ", ".join(self.compiled()):
             text = f"{case.id}: {names} was compiled while measuring, for the build had not foreseen it"
@@ -137,7 +137,9 @@ class Worker:
             autotuned = {}
             text = f"{case.id}: what the autotuner chose cannot be read: {type(error).__name__}: {error}"
             notes.append(record.Note(text=text))
-        memory_bytes = {side: self._memory_bytes(case, side) for side in sorted(self.called)} if self.on_gpu else {}
+        case.told(asked.planned.inputs, asked.planned.moved)
+        calls = zip(sorted(self.called), asked.planned.windows, asked.planned.slots, strict=False)
+        memory_bytes = {side: self._memory_bytes(case, side, *at) for side, *at in calls} if self.on_gpu else {}
         for arena in (case.read, case.written):
             memory.close(arena, owner=False)
         self.case = None
@@ -157,14 +159,14 @@ class Worker:
             found |= {side: "; ".join(chosen)} if chosen else {}
         return found
 
-    def _memory_bytes(self, case: OpenedCase, side: record.Side) -> int:
+    def _memory_bytes(self, case: OpenedCase, side: record.Side, window: int, slot: int) -> int:
         """Of one more call, after all that are timed and compared: the outputs that it is handed, and the most that it
         holds of torch's allocator at once.
 
         What a kernel takes from CUDA by itself, such as a workspace of its own that it keeps, is not seen.
         """
         outs = tuple(case.prepared.outputs)
-        call = self._call(case, side, 0, 0, 0)
+        call = self._call(case, side, slot, window, slot)
         allocates = side == "reference" or self.bound[side].returns(outs)
         torch.cuda.synchronize()
         before = torch.cuda.memory_allocated()

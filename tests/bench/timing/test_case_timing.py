@@ -221,7 +221,8 @@ def test_graphs_give_the_time_of_one_call() -> None:
     assert case.graph_us == {"base": 50.0, "reference": 100.0}
     assert simulated.calls("replaying graphs of") == {"base": 20 * 3, "reference": 20 * 3, "head": 20}
     assert len(simulated.looked) - looked == 6, "where none can be captured, outputs say nothing of the kernel"
-    case.graph_us, case.prepared = {}, case.prepared.model_copy(update={"outputs": {}})
+    overwritten = protocol.NamedInput(name="x", items=(), slotted=True)
+    case.graph_us, case.prepared = {}, case.prepared.model_copy(update={"inputs": (overwritten,)})
     case_timing.replay_graphs(simulated.team, case)
     assert case.graph_us == {}, "a kernel that overwrites its inputs has none"
 
