@@ -73,6 +73,8 @@ KEPT = {
         "faster",
     ),
     "recommend REPORT --json": (f"recommend {DRAM} --json", "narrower-types"),
+    "policy": ("policy", "gates.regression_pct"),
+    "resources --tile 64x64 --gpu l4": ("resources --tile 64x64 --gpu l4", "fits"),
     "decide 0.8 0.32": ("decide 0.8 0.32", "Next: kernelgate profile"),
     "analyze REPORT": (f"analyze {DRAM}", "narrower types"),
     "analyze REPORT --against EARLIER": (f"analyze {DRAM} --against {NSIGHT}/dram_sections.ncu-rep", "narrower types"),
@@ -80,24 +82,39 @@ KEPT = {
     "prompt SESSION": ("prompt attention-mma-tuned", "## Begin"),
 }
 """Commands of the founding documents' names, what a kept file makes of each, and a part of what it then says."""
-BUILDS = ("doctor", 'session new "OBJECTIVE"', "fuzz")
+BUILDS = (
+    "doctor",
+    'session new "OBJECTIVE" --name n-plus-5',
+    "session status",
+    'session close --learnt "WHAT YOU SAW"',
+    "session review",
+    "cache prune --days 0",
+    "fuzz",
+    "pr",
+)
 """Which the tests of their packages run."""
 GPU = (
     "bench --alone --case s512_b32_h8_d64_fp16",
+    "bench --alone --suite full",
     "profile --case s512_b32_h8_d64_fp16",
-    "profile --set full --json",
+    "profile --case s128_b32_h8_d64_fp16 --set full --json",
 )
-ELSEWHERE = ("make env", "python setup.py build_ext --inplace")
-"""Which other tests run: the scenes of tests/engine and tests/test_install.py."""
+ELSEWHERE = (
+    "make env",
+    "python setup.py build_ext --inplace",
+    'python -c "import fa_s512"',
+    ".venv/bin/pytest tests/ -v",
+)
+"""Which others run: the scenes of tests/engine, tests/test_install.py, tests/csrc/test_package.py, and CI itself."""
 
 
 def test_each_name_of_the_founding_documents_has_a_command_that_a_test_runs() -> None:
     text = (ROOT / "docs" / "dev_env.md").read_text(encoding="utf-8")
     names = text.split("\n## Names in the founding documents\n")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| .+ \| (.+) \|$", names, re.MULTILINE)
-    told = {command for row in rows[1:] for command in re.findall(r"`(.+?)`", row)}
+    rows = re.findall(r"^\|[^|]+\|([^|]+)\|$", names, re.MULTILINE)
+    told = {command for row in rows for command in re.findall(r"`(.+?)`", row)}
     assert told == {*(f"kernelgate {one}" for one in (*KEPT, *BUILDS, *GPU)), *ELSEWHERE}
-    for command in GPU:
+    for command in (*BUILDS, *GPU):
         docs_code.parsed(f"kernelgate {command}")
 
 

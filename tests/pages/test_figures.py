@@ -183,20 +183,20 @@ def test_a_card_is_as_long_as_is_said() -> None:
 
 LIMITS = {
     "CUDA_COOKBOOK": """\
-| occupancy is below {ci.explain.bottleneck.LOW_OCCUPANCY_PCT}% and no unit is busy
-up to {ci.explain.bottleneck.ENOUGH_OCCUPANCY_PCT}%, it is a possible cause |
-| {ci.explain.bottleneck.LOCAL_SHARE*100}% of the instructions use local memory |
-[tensor cores](#tensor-cores) | they are {ci.explain.bottleneck.UNIT_BUSY_PCT}% busy |
-| they cause {ci.explain.bottleneck.CONFLICT_SHARE*100}% of shared memory's wavefronts |
-| fewer than {ci.explain.bottleneck.DIVERGED_THREADS} of 32 threads work |
-| they cause {ci.explain.bottleneck.BARRIER_SHARE*100}% of the waiting |
-| {ci.explain.bottleneck.EXCESS_SHARE*100}% of the sectors are avoidable |
-[DRAM](#dram-traffic) | it reaches {ci.explain.bottleneck.BANDWIDTH_BUSY_PCT}% of its peak |
-[L2](#l2-traffic) | it reaches {ci.explain.bottleneck.BANDWIDTH_BUSY_PCT}% of its peak |
-| multiprocessors are idle {ci.explain.bottleneck.IDLE_SHARE*100}% of the time |
-| a call takes less than {ci.explain.bottleneck.LAUNCH_BOUND_US} µs
-or the launch more than {ci.explain.next_step.LAUNCH_SHARE*100}% of it |
-| a pipe or the issue slots are {ci.explain.bottleneck.UNIT_BUSY_PCT}% busy |
+|occupancy is below {ci.explain.bottleneck.LOW_OCCUPANCY_PCT}% and no unit is busy
+up to {ci.explain.bottleneck.ENOUGH_OCCUPANCY_PCT}%, it is a possible cause|
+|{ci.explain.bottleneck.LOCAL_SHARE*100}% of the instructions use local memory|
+[tensor cores](#tensor-cores)|they are {ci.explain.bottleneck.UNIT_BUSY_PCT}% busy|
+|they cause {ci.explain.bottleneck.CONFLICT_SHARE*100}% of shared memory's wavefronts|
+|fewer than {ci.explain.bottleneck.DIVERGED_THREADS} of 32 threads work|
+|they cause {ci.explain.bottleneck.BARRIER_SHARE*100}% of the waiting|
+|{ci.explain.bottleneck.EXCESS_SHARE*100}% of the sectors are avoidable|
+[DRAM](#dram-traffic)|it reaches {ci.explain.bottleneck.BANDWIDTH_BUSY_PCT}% of its peak|
+[L2](#l2-traffic)|it reaches {ci.explain.bottleneck.BANDWIDTH_BUSY_PCT}% of its peak|
+|multiprocessors are idle {ci.explain.bottleneck.IDLE_SHARE*100}% of the time|
+|a call takes less than {ci.explain.bottleneck.LAUNCH_BOUND_US} µs
+or the launch more than {ci.explain.next_step.LAUNCH_SHARE*100}% of it|
+|a pipe or the issue slots are {ci.explain.bottleneck.UNIT_BUSY_PCT}% busy|
 A unit is *busy* from {ci.explain.bottleneck.UNIT_BUSY_PCT}% of its peak on
 of its peak on; at {ci.explain.bottleneck.SATURATED_PCT}% it is the limit
 slower than its reference, keep a try that is {ci.explain.next_step.KEEP_FROM} times as fast as before
