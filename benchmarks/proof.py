@@ -28,7 +28,7 @@ DATA = ROOT / "tests" / "data" / "pairs"
 ALPHA = 0.05
 """benchstat's."""
 PAIRS = (
-    ("tvd", "5c9cecc8, TVD", "1.7 times as fast (−41%)"),
+    ("h200/tvd", "5c9cecc8, TVD", "1.7 times as fast (−41%)"),
     ("group_norm", "dea3a772, GroupNorm", "about 2 times as fast"),
     ("layer_norm_backward", "540575bc, LayerNorm backward", "5 to 12 times as fast, on an A100"),
     ("dyt", "285f2517, DyT", "+8% at N=4096, +5% at 8192, −37% at 16384"),
@@ -43,6 +43,7 @@ PAIRS = (
     ("h200/nsa", "a0e0ab60, block scores", "18 to 30% faster, on an H100"),
     ("h200/tritonbench_sum", "70264720, sum", "takes more than 1,048,576 elements"),
     ("h200/flaggems_cumsum", "8672f509, cumsum", "reduces first, then scans"),
+    ("h200/lightllm_moe_align", "743ddc3c, MoE alignment", "8,192 tokens 10 times as fast, 200 alike"),
     ("h200/flaggems_index_select", "bc974858, index_select", '"Fix performance issue"'),
 )
 """The record's name, the commit, and what its authors claim."""

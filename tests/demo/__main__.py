@@ -129,9 +129,9 @@ def _measured_and_reported(github: FakeGitHub, tree: Path, pull: Pull, out: Path
     ended: list[tuple[str, str]] = []
     for name, commands in steps.items():
         started = [_kernelgate(tree, of_run, words) for words in commands]
-        failed = any([one.wait() for one in started])
-        ended.append((name, "failure" if failed else "success"))
-        if failed:
+        codes = [one.wait() for one in started]
+        ended.append((name, "failure" if any(codes) else "success"))
+        if any(codes):
             break
     github.add_job(run, f"measure ({LABEL}) / measure", ended[-1][1], *ended)
     left = {name: (out / name).read_bytes() for name in ("run.json", "failure.json") if (out / name).exists()}
