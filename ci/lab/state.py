@@ -267,7 +267,7 @@ def seconds_of(events: Iterable[Event]) -> float:
 
 def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
     tried = tries(events)
-    measured = [event for event in gates(events, "performance") if "speedup" in event.figures]
+    measured = [event for event in gates(events, "performance") if event.speedup]
     kept = [one for one in tried if one.decision == "kept"]
     last = measured[-1] if measured else None
     since = kept_since(events, last) if last else []
@@ -287,8 +287,8 @@ def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
         kept=len(kept),
         blind=blind(events),
         several_variables=sum(variables.warning(one.variables) is not None for one in tried),
-        speedup_before=measured[0].figures["speedup"] if measured else None,
-        speedup=last.figures["speedup"] * times_as_fast(since) if last else None,
+        speedup_before=measured[0].speedup if measured else None,
+        speedup=last.speedup * times_as_fast(since) if last and last.speedup else None,
         speedup_interval=_speedup_interval(last, since),
         gain_kept_pct=100 * (1 - 1 / times_as_fast(kept)),
         gpu_seconds=sum(one.gpu_seconds or 0.0 for one in events if isinstance(one, GateAttempt | TriedChange)),
