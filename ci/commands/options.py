@@ -73,7 +73,7 @@ from_cards = click.option(
     "--cards",
     "from_cards",
     type=click.Path(exists=True, file_okay=False, readable=False, resolve_path=True, path_type=Path),
-    help="Take all commits' cards from this folder instead of .ci/kernels, in this command only.",
+    help="Take all commits' cards from this folder, in this command only.",
 )
 PYTHON = click.Path(exists=True, dir_okay=False, path_type=Path)
 

@@ -14,10 +14,10 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import git, progress
 from kernelgate.ci.commands.exit_codes import STOP
 from kernelgate.ci.commands.options import AT_LEAST_0, MORE_THAN_0, OUTPUT, Answered, answers, argument
-from kernelgate.ci.lab import advice, drawings, folder, gating, log, report, state, trying
+from kernelgate.ci.lab import advice, drawings, folder, gating, log, patterns, report, state, trying
 from kernelgate.ci.lab import metrics as across
 from kernelgate.ci.lab.folder import Session
-from kernelgate.ci.lab.log import Opened, SessionCost, SessionNote, TriedChange
+from kernelgate.ci.lab.log import Event, Opened, PatternUse, SessionCost, SessionNote, TriedChange
 from kernelgate.ci.lab.state import state_of, summary
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
@@ -206,10 +206,22 @@ def revert(work: SessionAtHand, why: str) -> Answered:
 @session.command()
 @argument("said", callback=_said, about="What to log")
 @click.option("--kind", type=click.Choice(get_args(log.NoteKind)), default="learnt", help="Default: learnt.")
+@click.option("--pattern", metavar="NAME", help="This pattern was applied, violated or learnt.")
+@click.option("--how", type=click.Choice(("applied", "violated", "learnt")), help="Default: applied.")
+@click.option("--minutes", type=AT_LEAST_0, help="Lost on a wrong path, or saved by a pattern.")
 @on_session(folder.still_open)
-def note(work: SessionAtHand, said: str, kind: log.NoteKind) -> Answered:
+def note(
+    work: SessionAtHand, said: str, kind: log.NoteKind, pattern: str | None, how: Any, minutes: float | None
+) -> Answered:
     """Log what was believed, learnt or done wrong, for the report."""
-    made = SessionNote(at=folder.now(), said=said, kind=kind)
+    if how and not pattern:
+        raise UsageError("--how goes with --pattern")
+    known = [one.name for one in patterns.read_all(patterns.file_of(work.root))] if pattern and how != "learnt" else ()
+    if pattern and known and pattern not in known:
+        raise UsageError(f"no pattern is called {pattern!r}; a new one is --how learnt. There are {', '.join(known)}")
+    made: Event = SessionNote(at=folder.now(), said=said, kind=kind, minutes=minutes)
+    if pattern:
+        made = PatternUse(at=made.at, pattern=pattern, how=how or "applied", said=said, minutes=minutes)
     folder.append(work.session.folder, made)
     return work.answer((), logged=(made,))
 

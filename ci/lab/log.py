@@ -225,6 +225,8 @@ class SessionNote(_Event):
     event: Literal["note"] = "note"
     said: str
     kind: NoteKind = "other"
+    minutes: float | None = None
+    """Lost on a wrong path."""
 
 
 class Closed(_Event):

@@ -71,6 +71,9 @@ def overall(rows: Sequence[SessionSummary]) -> tuple[Overall, ...]:
         _figure("time to a bottleneck", [one.minutes_to_bottleneck for one in numbers], "min", state.BOTTLENECK_TARGET),
         _figure("blind tries a session", [one.blind for one in numbers], "", state.BLIND_TARGET, _mean),
         _figure("mistakes repeated a session", repeated, "", 0, _mean),
+        _figure("patterns applied a session", [len(one.patterns["applied"]) for one in numbers], "", None, _mean),
+        _figure("patterns learnt a session", [len(one.patterns["learnt"]) for one in numbers], "", None, _mean),
+        _figure("time lost on wrong paths", [one.minutes_lost for one in numbers], "min"),
         _figure("GPU cost of a session", [one.usd_gpu for one in numbers], "USD", state.GPU_USD_TARGET),
         _figure("assistant's cost of a session", [one.usd_assistant for one in numbers], "USD"),
         _figure(learning, [one or None for one in minutes], "%", state.LEARNING_TARGET_PCT, _learning),
@@ -151,8 +154,8 @@ def lines(rows: Sequence[SessionSummary]) -> Iterator[str]:
             numbers = one.figures
             facts = [f"{minutes_words(one.minutes)} min", speed_words(one)]
             facts += [f"{numbers.tries} tries, {numbers.kept} kept, {numbers.blind} blind"] if numbers.tries else []
-            used = len(numbers.patterns["applied"])
-            facts += [f"{counted(used, 'pattern')} applied"] if used else []
+            facts += [f"{counted(len(names), 'pattern')} {how}" for how, names in numbers.patterns.items() if names]
+            facts += [f"{numbers.minutes_lost:g} min lost"] if numbers.minutes_lost else []
             yield f"  {one.opened.name}: {', '.join([*facts, usd_words(one), one.closed or 'open'])}"
         yield from [""] if listed else ()
 

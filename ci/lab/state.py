@@ -111,6 +111,8 @@ class SessionFigures:
     """What is known of its cost: logged, or by a price of the policy."""
     patterns: dict[str, tuple[str, ...]]
     """Names of those that were applied, learnt, violated."""
+    minutes_lost: float | None
+    """On wrong paths, as far as somebody logged it."""
     timed: bool
     """Whether the time of any gate is known. A search whose log a script wrote has none, and its minutes say nothing of
     how long a session takes."""
@@ -280,6 +282,8 @@ def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
     costs += [("gpu", machine_s / HOUR_S * price.hour)] if price is not None else []
     paid = {of: sum(usd for payer, usd in costs if payer == of) for of, _ in costs}
     uses = [event for event in events if isinstance(event, logs.PatternUse)]
+    wrong = (one for one in events if isinstance(one, logs.SessionNote) or (one in uses and one.how == "violated"))
+    lost = [one.minutes for one in wrong if one.minutes is not None]
     return SessionFigures(
         minutes_to_build=_first_passed(events, "build"),
         minutes_to_bottleneck=_first_passed(events, "profile"),
@@ -300,6 +304,7 @@ def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
             how: tuple(dict.fromkeys(use.pattern for use in uses if use.how == how))
             for how in ("applied", "learnt", "violated")
         },
+        minutes_lost=sum(lost) if lost else None,
         timed=any(map(is_timed, events)),
     )
 
