@@ -80,6 +80,8 @@ def overall(rows: Sequence[SessionSummary]) -> tuple[Overall, ...]:
         _figure("gap to the expert's time", [one - EXPERT_MINUTES for one in minutes], "min", 0),
         _converged(minutes),
         _figure("share of the target's speed", reached, "", 1.0),
+        _count("sessions that reached their target", [one >= 1 for one in reached]),
+        _count("sessions faster than the one before on the same kernel", _faster(done)),
     )
 
 
@@ -121,6 +123,34 @@ def _figure(
     return Overall(name, n, value, interval, unit, goal, said)
 
 
+def _count(name: str, found: Sequence[bool]) -> Overall:
+    share = _figure(name, found, "", None, _mean)
+    return share if share.value is None else replace(share, interval=None, said=f"{sum(found)} of {share.n}")
+
+
+def _faster(rows: Sequence[SessionSummary]) -> list[bool]:
+    """Of each that has one before it, whether it is certain to be faster."""
+    pairs = ((one, before(one, rows)) for one in rows)
+    return [speed_against(one, last).startswith("certainly faster") for one, last in pairs if last]
+
+
+def before(one: SessionSummary, rows: Sequence[SessionSummary]) -> SessionSummary | None:
+    """The last session before it with a known speed, of the same kernel, cases and device: others say nothing."""
+    key = ("source", "card", "cases", "gpu")
+    alike = (each for each in reversed(rows[: rows.index(one)]) if each.figures.speedup)
+    found = (each for each in alike if all(getattr(each.opened, of) == getattr(one.opened, of) for of in key))
+    return next(found, None) if one.figures.speedup else None
+
+
+def speed_against(one: SessionSummary, last: SessionSummary) -> str:
+    """Such as "certainly faster than NAME", where the 95% intervals of both lie apart."""
+    now, then = one.figures.speedup_interval, last.figures.speedup_interval
+    if now and then and (now[0] > then[1] or now[1] < then[0]):
+        return f"certainly {'faster' if now[0] > then[1] else 'slower'} than {last.opened.name}"
+    times = (one.figures.speedup or 0.0) / (last.figures.speedup or 1.0)
+    return f"{times:.3g}x as fast as {last.opened.name}, which is not certain"
+
+
 def _converged(minutes: Sequence[float]) -> Overall:
     """After how many sessions each of the others stayed within the expert's time."""
     found = _figure("sessions to convergence", minutes, "")
@@ -152,7 +182,9 @@ def lines(rows: Sequence[SessionSummary]) -> Iterator[str]:
         yield from [f"{title}:"] if listed else ()
         for one in listed:
             numbers = one.figures
+            last = before(one, rows)
             facts = [f"{minutes_words(one.minutes)} min", speed_words(one)]
+            facts += [speed_against(one, last)] if last else []
             facts += [f"{numbers.tries} tries, {numbers.kept} kept, {numbers.blind} blind"] if numbers.tries else []
             facts += [f"{counted(len(names), 'pattern')} {how}" for how, names in numbers.patterns.items() if names]
             facts += [f"{numbers.minutes_lost:g} min lost"] if numbers.minutes_lost else []

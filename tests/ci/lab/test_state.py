@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,29 @@ def test_the_recorded_speed_of_a_document_that_gives_two_times(
     monkeypatch.chdir(ROOT)
     said = ends_with(0, "session", "metrics").out
     assert "recorded-n-plus-4: 30 min, 0.0344x the reference" in said
+    assert "sessions that reached their target: 4 of 7" in said
+    lines = {name: one for one in said.splitlines() for name in re.findall(r"^  ([\w-]+): \d+ min", one)}
+    told = {name: "which is not certain" in one for name, one in lines.items()}
+    assert sorted(name for name, said in told.items() if said) == ["recorded-n-plus-2"]
+    assert "1.11x as fast as recorded-n, which is not certain" in lines["recorded-n-plus-2"]
+
+
+def test_a_session_is_faster_than_the_last_one_of_the_same_kernel_where_that_is_certain() -> None:
+    def of(name: str, speedup: float, **fields: object) -> SessionSummary:
+        figures = {"speedup": speedup, "speedup_low": 0.98 * speedup, "speedup_high": 1.02 * speedup}
+        gate = made.gate("performance", 4, figures=figures)
+        closed = Closed(at=made.clock(30), why="done", said="so")
+        return summary((made.opened(name=name, target=2.0, **fields), gate, closed), Policy(), made.clock(600))
+
+    rows = [of("first", 1.0), of("other", 3.0, card="another"), of("large", 5.0, cases=["n64"])]
+    rows += [of("second", 1.2), of("third", 1.19), of("fourth", 0.9)]
+    lines = {one.split(":")[0].strip(): one for one in metrics.lines(rows)}
+    assert not [one for one in ("first", "other", "large") if " than " in lines[one] or "as fast" in lines[one]]
+    assert "certainly faster than first" in lines["second"]
+    assert "0.992x as fast as second, which is not certain" in lines["third"]
+    assert "certainly slower than third" in lines["fourth"]
+    found = {
+        one.name: (one.n, one.said) for one in metrics.overall([*rows, *(of(f"f{at}", 1.5**at) for at in range(3))])
+    }
+    assert found["sessions faster than the one before on the same kernel"] == (6, "4 of 6")
+    assert found["sessions that reached their target"] == (9, "3 of 9")
