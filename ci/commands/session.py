@@ -214,11 +214,9 @@ def note(
     work: SessionAtHand, said: str, kind: log.NoteKind, pattern: str | None, how: Any, minutes: float | None
 ) -> Answered:
     """Log what was believed, learnt or done wrong, for the report."""
-    if how and not pattern:
-        raise UsageError("--how goes with --pattern")
-    known = [one.name for one in patterns.read_all(patterns.file_of(work.root))] if pattern and how != "learnt" else ()
-    if pattern and known and pattern not in known:
-        raise UsageError(f"no pattern is called {pattern!r}; a new one is --how learnt. There are {', '.join(known)}")
+    known = [one.name for one in patterns.read_all(patterns.file_of(work.root))]
+    if (how and not pattern) or (pattern and how != "learnt" and pattern not in known):
+        raise UsageError(f"--how is of a --pattern: a new one with --how learnt, or one of {', '.join(known)}")
     made: Event = SessionNote(at=folder.now(), said=said, kind=kind, minutes=minutes)
     if pattern:
         made = PatternUse(at=made.at, pattern=pattern, how=how or "applied", said=said, minutes=minutes)
@@ -243,7 +241,7 @@ def cost(work: SessionAtHand, usd: float, of: log.Payer, said: str) -> Answered:
 
 @session.command()
 @answers(across.SessionsBeside)
-@click.option("-o", "--output", type=OUTPUT, help="Draw time and success into this SVG file.")
+@click.option("-o", "--output", type=OUTPUT, help="Draw time, speed, success and patterns into this SVG file.")
 def metrics(output: Path | None) -> Answered:
     """Set all sessions beside each other: time, speed-up, tries, mistakes, cost; and what can be said over them."""
     rules, at = policy.load(), folder.now()

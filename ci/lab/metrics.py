@@ -66,6 +66,8 @@ def overall(rows: Sequence[SessionSummary]) -> tuple[Overall, ...]:
     violated = [set(one.figures.patterns["violated"]) for one in done]
     repeated = [float(len(names & set().union(*violated[:at]))) for at, names in enumerate(violated)]
     learning = "change of a session's time from one to the next"
+    beside_last = [said for one in done if (said := against_before(one, done))]
+    faster = [said.startswith("certainly faster") for said in beside_last]
     return (
         _figure("time to a working build", [one.minutes_to_build for one in numbers], "min", state.BUILD_TARGET),
         _figure("time to a bottleneck", [one.minutes_to_bottleneck for one in numbers], "min", state.BOTTLENECK_TARGET),
@@ -81,7 +83,7 @@ def overall(rows: Sequence[SessionSummary]) -> tuple[Overall, ...]:
         _converged(minutes),
         _figure("share of the target's speed", reached, "", 1.0),
         _count("sessions that reached their target", [one >= 1 for one in reached]),
-        _count("sessions faster than the one before on the same kernel", _faster(done)),
+        _count("sessions faster than the one before on the same kernel", faster),
     )
 
 
@@ -128,27 +130,18 @@ def _count(name: str, found: Sequence[bool]) -> Overall:
     return share if share.value is None else replace(share, interval=None, said=f"{sum(found)} of {share.n}")
 
 
-def _faster(rows: Sequence[SessionSummary]) -> list[bool]:
-    """Of each that has one before it, whether it is certain to be faster."""
-    pairs = ((one, before(one, rows)) for one in rows)
-    return [speed_against(one, last).startswith("certainly faster") for one, last in pairs if last]
-
-
-def before(one: SessionSummary, rows: Sequence[SessionSummary]) -> SessionSummary | None:
-    """The last session before it with a known speed, of the same kernel, cases and device: others say nothing."""
-    key = ("source", "card", "cases", "gpu")
-    alike = (each for each in reversed(rows[: rows.index(one)]) if each.figures.speedup)
-    found = (each for each in alike if all(getattr(each.opened, of) == getattr(one.opened, of) for of in key))
-    return next(found, None) if one.figures.speedup else None
-
-
-def speed_against(one: SessionSummary, last: SessionSummary) -> str:
-    """Such as "certainly faster than NAME", where the 95% intervals of both lie apart."""
-    now, then = one.figures.speedup_interval, last.figures.speedup_interval
+def against_before(one: SessionSummary, rows: Sequence[SessionSummary]) -> str | None:
+    """Such as "certainly faster than NAME", the last session before it of the same kernel, cases and device, where the
+    95% intervals of both lie apart. Others say nothing."""
+    key = [(each.opened.source, each.opened.card, each.opened.cases, each.opened.gpu) for each in rows]
+    at, mine = rows.index(one), one.figures
+    last = next((rows[i] for i in range(at - 1, -1, -1) if key[i] == key[at] and rows[i].figures.speedup), None)
+    if last is None or not mine.speedup or not last.figures.speedup:
+        return None
+    now, then = mine.speedup_interval, last.figures.speedup_interval
     if now and then and (now[0] > then[1] or now[1] < then[0]):
         return f"certainly {'faster' if now[0] > then[1] else 'slower'} than {last.opened.name}"
-    times = (one.figures.speedup or 0.0) / (last.figures.speedup or 1.0)
-    return f"{times:.3g}x as fast as {last.opened.name}, which is not certain"
+    return f"{mine.speedup / last.figures.speedup:.3g}x as fast as {last.opened.name}, which is not certain"
 
 
 def _converged(minutes: Sequence[float]) -> Overall:
@@ -182,9 +175,8 @@ def lines(rows: Sequence[SessionSummary]) -> Iterator[str]:
         yield from [f"{title}:"] if listed else ()
         for one in listed:
             numbers = one.figures
-            last = before(one, rows)
             facts = [f"{minutes_words(one.minutes)} min", speed_words(one)]
-            facts += [speed_against(one, last)] if last else []
+            facts += [said] if (said := against_before(one, rows)) else []
             facts += [f"{numbers.tries} tries, {numbers.kept} kept, {numbers.blind} blind"] if numbers.tries else []
             facts += [f"{counted(len(names), 'pattern')} {how}" for how, names in numbers.patterns.items() if names]
             facts += [f"{numbers.minutes_lost:g} min lost"] if numbers.minutes_lost else []
