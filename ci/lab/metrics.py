@@ -66,8 +66,7 @@ def overall(rows: Sequence[SessionSummary]) -> tuple[Overall, ...]:
     violated = [set(one.figures.patterns["violated"]) for one in done]
     repeated = [float(len(names & set().union(*violated[:at]))) for at, names in enumerate(violated)]
     learning = "change of a session's time from one to the next"
-    beside_last = [said for one in done if (said := against_before(one, done))]
-    faster = [said.startswith("certainly faster") for said in beside_last]
+    faster = [said.startswith("certainly faster") for one in done if (said := against_before(one, done))]
     return (
         _figure("time to a working build", [one.minutes_to_build for one in numbers], "min", state.BUILD_TARGET),
         _figure("time to a bottleneck", [one.minutes_to_bottleneck for one in numbers], "min", state.BOTTLENECK_TARGET),
@@ -131,8 +130,7 @@ def _count(name: str, found: Sequence[bool]) -> Overall:
 
 
 def against_before(one: SessionSummary, rows: Sequence[SessionSummary]) -> str | None:
-    """Such as "certainly faster than NAME", the last session before it of the same kernel, cases and device, where the
-    95% intervals of both lie apart. Others say nothing."""
+    """Such as "certainly faster than NAME", the last one before it of the same kernel, cases and device."""
     key = [(each.opened.source, each.opened.card, each.opened.cases, each.opened.gpu) for each in rows]
     at, mine = rows.index(one), one.figures
     last = next((rows[i] for i in range(at - 1, -1, -1) if key[i] == key[at] and rows[i].figures.speedup), None)

@@ -219,8 +219,7 @@ def _judged(session: Session, measured: RunRecord, policy: Policy) -> dict[str, 
     tuning = is_tuning(state.figures(session.events, policy).speedup)
     past_pct = _past_scatter(verdict, TriedChange(what="", why="", outcomes=outcomes), policy.gates.improvement_pct)
     said = f"certainly faster, however far processes lie apart; {verdict.reason}" if past_pct else verdict.reason
-    if ended := next((one.text for one in measured.notes if one.code == local.SMALL_END), None):
-        said = f"{ended}; {said}"
+    said = "; ".join([*(one.text for one in measured.notes if one.code == local.SMALL_END), said])
     told = {"outcomes": outcomes, "said": said, "cause": _cause(measured, verdict)}
     return {**found, **told, "advised": advised(verdict, tuning, past_pct)}
 

@@ -63,7 +63,7 @@ def test_the_performance_gate_times_the_smallest_case_first_and_says_which_band_
     monkeypatch.setattr(watching, "run", ran)
     critical = "critical: stop, and profile before changing anything"
     for cases, said in (
-        (("m512",), f"0.25x the reference: 4 ms against 1 ms; m8 0.111x, by its launch or prologue; {critical}"),
+        (("m512",), f"0.25x the reference: 4 ms against 1 ms; m8, mostly launch and prologue, 0.111x; {critical}"),
         (("m8",), f"0.111x the reference: 9 ms against 1 ms; {critical}"),
         ((), f"0.191x the reference, the mean of 3 cases; of the first 4 ms against 1 ms; {critical}"),
     ):
