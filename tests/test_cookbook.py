@@ -84,7 +84,7 @@ BUILDS = ("doctor", 'session new "OBJECTIVE"', "fuzz")
 """Which the tests of their packages run."""
 GPU = (
     "bench --alone --case s512_b32_h8_d64_fp16",
-    "profile --case s512_b32_h8_d64_fp16",
+    "profile --alone --reference --case s512_b32_h8_d64_fp16",
     "profile --set full --json",
 )
 ELSEWHERE = ("make env", "python setup.py build_ext --inplace")

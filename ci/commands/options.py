@@ -68,7 +68,7 @@ MORE_THAN_0, AT_LEAST_0 = FiniteNumber(min=0, min_open=True), FiniteNumber(min=0
 Command = Callable[..., Any]
 
 policy_file = click.option("--policy", "policy_file", type=PATH, help="Default: .ci/kernelgate.toml.")
-seed = click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="The random seed. Default: a new one.")
+seed = click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Default: a new one.")
 from_cards = click.option(
     "--cards",
     "from_cards",

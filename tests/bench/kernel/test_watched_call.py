@@ -12,13 +12,16 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from kernelgate.bench.kernel import watched_call
+from kernelgate.bench.kernel import loading, operands, watched_call
+from kernelgate.bench.kernel.card import CaseAxes, asked_for
 from kernelgate.bench.kernel.watched_call import WatchedCall, Watching
 from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.supervise import LIMITS, Running
 from kernelgate.bench.system.worker import child_environment
 from tests import faulty
 from tests.processes import program
+
+SMALL = {"S": 64, "B": 1, "H": 2, "D": 64, "dtype": "fp32", "causal": False}
 
 
 def asked(folder: Path) -> WatchedCall:
@@ -38,6 +41,16 @@ def test_ten_calls_warm_up_and_the_one_after_alone_is_watched(
     watched_call.run(asked(tmp_path), lambda: done.append("turn"))
     assert done == ["call", "wait", "turn", *["call"] * 10, "wait", "start", "call", "wait", "stop"]
     assert capsys.readouterr().out == f"{watched_call.DONE}\n"
+
+
+@pytest.mark.usefixtures("in_process")
+def test_the_reference_is_called_in_the_kernels_place(tmp_path: Path) -> None:
+    """On the kernel's inputs, and with its own outputs."""
+    wanted = asked(tmp_path).model_copy(update={"cases": (SMALL,), "reference": True})
+    [call] = watched_call.prepared(wanted, "cpu")
+    judge, case = loading.load(faulty.CARD), CaseAxes(SMALL)
+    given = operands.inputs(judge, case, operands.Draw(case, "cpu", 0))
+    torch.testing.assert_close(call(), judge.oracle(case, **asked_for(judge.oracle, given)), atol=1e-5, rtol=1e-5)
 
 
 TOOL = """\
