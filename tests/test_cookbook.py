@@ -96,7 +96,7 @@ BUILDS = (
 GPU = (
     "bench --alone --case s512_b32_h8_d64_fp16",
     "bench --alone --suite full",
-    "profile --case s512_b32_h8_d64_fp16",
+    "profile --alone --reference --case s512_b32_h8_d64_fp16",
     "profile --case s128_b32_h8_d64_fp16 --set full --json",
 )
 ELSEWHERE = (

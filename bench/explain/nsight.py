@@ -59,6 +59,8 @@ class Options:
     timeout_s: float = TIMEOUT_S
     kernel: str | None = None
     """Profile the kernels whose name matches this regular expression; None leaves that to the card, else all are."""
+    reference: bool = False
+    """Also of the card's reference, which has kernels of any name."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +90,14 @@ class ProfilingJob:
     @property
     def pattern(self) -> str | None:
         """Which kernels alone are profiled."""
-        return self.options.kernel or self.chosen.card.kernel
+        return None if self.side == "reference" else self.options.kernel or self.chosen.card.kernel
 
     @property
     def own(self) -> str | None:
         """What matches the library's own kernels; None where nothing is known of them. A call may launch others, such
         as torch's."""
         known = sorted({re.escape(kernel.name.split("<")[0]) for kernel in self.library.manifest.kernels})
-        return "|".join(known) or None
+        return None if self.side == "reference" else "|".join(known) or None
 
 
 @dataclass(frozen=True)
@@ -117,10 +119,12 @@ def ready(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: 
 
     All processes end with the block.
     """
+    more = ("reference",) if options.reference else ()
+    sides = [(chosen, libraries[chosen.card.name]) for chosen in cases]
     jobs = tuple(
-        ProfilingJob(chosen, side, library, options)
-        for chosen in cases
-        for side, library in libraries[chosen.card.name].named.items()
+        ProfilingJob(chosen, side, both.named.get(side, both.head), options)
+        for chosen, both in sides
+        for side in (*both.named, *more)
     )
     with ExitStack() as stack:
         try:
@@ -131,7 +135,7 @@ def ready(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: 
             watching = [
                 Watching(
                     command(ncu, job),
-                    WatchedCall.of(job.library, job.chosen.card, job.chosen.case),
+                    WatchedCall.of(job.library, job.chosen.card, job.chosen.case, reference=job.side == "reference"),
                     (options.out,),
                     python=job.library.python,
                     ahead=imports({job.side: job.library}),

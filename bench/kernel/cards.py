@@ -238,6 +238,12 @@ def select(
     return tuple(ChosenCase(card, case) for card in cards.cards for case in card.suites.get(name, ()))
 
 
+def smallest(card: CardFacts, device: DeviceKind) -> ChosenCase:
+    """Where a launch and a prologue weigh most: of a GPU's suite `ladder`, else of what the device times by default."""
+    listed = (device == "cuda" and card.suites.get("ladder")) or card.suites[DEFAULT_SUITES[device]]
+    return ChosenCase(card, min(listed, key=lambda one: case_axes.size(one.axes), default=card.target))
+
+
 def paths(known: Cards) -> tuple[str, ...]:
     """What the cards build from, and the cards: beginnings of paths below the repository's root."""
     found = (path for paths in sources(known).values() for path in paths)

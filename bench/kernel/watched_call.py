@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -47,11 +48,13 @@ class WatchedCall(Message):
     """The axes of each."""
     warm_up: int = WARM_UP
     """Without, an autotuned kernel runs with one of its configurations, which is not measured."""
+    reference: bool = False
+    """The card's, in the kernel's place."""
 
     @classmethod
-    def of(cls, library: Library, card: CardFacts, *cases: CaseFacts, warm_up: int = WARM_UP) -> WatchedCall:
+    def of(cls, library: Library, card: CardFacts, *cases: CaseFacts, **how: Any) -> WatchedCall:
         axes = tuple(case.axes for case in cases)
-        return cls(library=LibraryAt.of(library), card=card.file.absolute(), cases=axes, warm_up=warm_up)
+        return cls(library=LibraryAt.of(library), card=card.file.absolute(), cases=axes, **how)
 
 
 @dataclass(frozen=True)
@@ -141,13 +144,16 @@ def prepared(request: WatchedCall, device: str) -> Iterator[tuple[Callable[[], N
     """The call of each case, with its inputs and outputs on the device, behind what must run before each call: it gives
     back what the kernel overwrites, which need not be inputs of it. Raises what the card's own code raises."""
     from kernelgate.bench.kernel import loading, operands
-    from kernelgate.bench.kernel.card import CaseAxes
+    from kernelgate.bench.kernel.card import CaseAxes, asked_for
     from kernelgate.bench.kernel.operands import Draw
 
     judge = loading.load(request.card)
     bound = operands.bind(request.library.read(), judge, "head")
     for case in map(CaseAxes, request.cases):
         given = operands.inputs(judge, case, Draw(case, device, 0))
+        if request.reference:
+            yield lambda: None, partial(judge.reference, case, **asked_for(judge.reference, given))
+            continue
         shapes = operands.output_shapes(judge, case, given)
         overwritten = [(given[name], given[name].clone()) for name in judge.in_place]
 

@@ -225,6 +225,7 @@ class ProfileAnswer(nsight.ProfilingResult):
     show_default=True, help="quick: the figures of the comment, at most 12 passes. full: all of Nsight Compute's.",
 )  # fmt: skip
 @click.option("--kernel", help="Profile the kernels whose name matches this. Default: as the card says, else all.")
+@click.option("--reference", is_flag=True, help="Also the card's reference, to compare with.")
 @click.option("--out", type=OUTPUT_FOLDER, default=Path("out/profile"), show_default=True, help="For the reports.")
 @click.option("--record", "run", type=OUTPUT, help="Put the metrics into this run record.")
 @answers(ProfileAnswer, "Print one JSON object: `profiles`, `analyses` with each bottleneck, and `failures`.")
@@ -233,6 +234,7 @@ def profile(
     cases: tuple[str, ...],
     which: Literal["quick", "full"],
     kernel: str | None,
+    reference: bool,
     out: Path,
     run: Path | None,
 ) -> Answered:
@@ -245,7 +247,9 @@ def profile(
     with worker_pool() as workers:
         workers.prepare({environment.DESCRIBES: 1})  # it loads torch while libraries are compiled
         compiled = sides.built()
-        options = nsight.Options(out, gpu, environment.describe(workers).device.uuid, which, kernel=kernel)
+        options = nsight.Options(
+            out, gpu, environment.describe(workers).device.uuid, which, kernel=kernel, reference=reference
+        )
     about = commit.judged(sides.judging(), compiled)
     targets = [ChosenCase(one.card, one.card.target) for one in about]
     chosen = commit.select_cases(about, "cuda", None, cases) if cases else targets
@@ -253,7 +257,8 @@ def profile(
     done, spent = nsight.profile({one.card.name: one.sides for one in about}, chosen, options), took()
 
     def parts(old: record.RunRecord) -> dict[str, object]:
-        return {"profile": done.profiles, "costs": record.with_costs(old.costs, profile=spent)}
+        of_sides = tuple(one for one in done.profiles if one.side != "reference")
+        return {"profile": of_sides, "costs": record.with_costs(old.costs, profile=spent)}
 
     added = measuring.added(run, compiled, parts) if done.profiles else {}
     written = {out / name: text for name, text in nsight.summaries(done.profiles).items()}

@@ -68,12 +68,12 @@ MORE_THAN_0, AT_LEAST_0 = FiniteNumber(min=0, min_open=True), FiniteNumber(min=0
 Command = Callable[..., Any]
 
 policy_file = click.option("--policy", "policy_file", type=PATH, help="Default: .ci/kernelgate.toml.")
-seed = click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="The random seed. Default: a new one.")
+seed = click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Default: a new one.")
 from_cards = click.option(
     "--cards",
     "from_cards",
     type=click.Path(exists=True, file_okay=False, readable=False, resolve_path=True, path_type=Path),
-    help="Take all commits' cards from this folder instead of .ci/kernels, in this command only.",
+    help="Take all commits' cards from this folder, in this command only.",
 )
 PYTHON = click.Path(exists=True, dir_okay=False, path_type=Path)
 

@@ -14,10 +14,10 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import git, progress
 from kernelgate.ci.commands.exit_codes import STOP
 from kernelgate.ci.commands.options import AT_LEAST_0, MORE_THAN_0, OUTPUT, Answered, answers, argument
-from kernelgate.ci.lab import advice, drawings, folder, gating, log, report, state, trying
+from kernelgate.ci.lab import advice, drawings, folder, gating, log, patterns, report, state, trying
 from kernelgate.ci.lab import metrics as across
 from kernelgate.ci.lab.folder import Session
-from kernelgate.ci.lab.log import Opened, SessionCost, SessionNote, TriedChange
+from kernelgate.ci.lab.log import Opened, PatternUse, SessionCost, SessionNote, TriedChange
 from kernelgate.ci.lab.state import state_of, summary
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
@@ -206,10 +206,18 @@ def revert(work: SessionAtHand, why: str) -> Answered:
 @session.command()
 @argument("said", callback=_said, about="What to log")
 @click.option("--kind", type=click.Choice(get_args(log.NoteKind)), default="learnt", help="Default: learnt.")
+@click.option("--pattern", metavar="NAME", help="One that was applied, violated or learnt.")
+@click.option("--how", type=click.Choice(("applied", "violated", "learnt")), help="Default: applied.")
+@click.option("--minutes", type=AT_LEAST_0, help="Lost on a wrong path, or saved by a pattern.")
 @on_session(folder.still_open)
-def note(work: SessionAtHand, said: str, kind: log.NoteKind) -> Answered:
+def note(work: SessionAtHand, kind: Any, pattern: str | None, how: Any, **said: Any) -> Answered:
     """Log what was believed, learnt or done wrong, for the report."""
-    made = SessionNote(at=folder.now(), said=said, kind=kind)
+    known = [one.name for one in patterns.read_all(patterns.file_of(work.root))]
+    if (how and not pattern) or (pattern and how != "learnt" and pattern not in known):
+        raise UsageError(f"--how is of a --pattern: a new one with --how learnt, or one of {', '.join(known)}")
+    said["at"] = folder.now()
+    use = PatternUse(pattern=pattern, how=how or "applied", **said) if pattern else None
+    made = use or SessionNote(kind=kind, **said)
     folder.append(work.session.folder, made)
     return work.answer((), logged=(made,))
 
@@ -231,7 +239,7 @@ def cost(work: SessionAtHand, usd: float, of: log.Payer, said: str) -> Answered:
 
 @session.command()
 @answers(across.SessionsBeside)
-@click.option("-o", "--output", type=OUTPUT, help="Draw time and success into this SVG file.")
+@click.option("-o", "--output", type=OUTPUT, help="Draw them into this SVG file.")
 def metrics(output: Path | None) -> Answered:
     """Set all sessions beside each other: time, speed-up, tries, mistakes, cost; and what can be said over them."""
     rules, at = policy.load(), folder.now()

@@ -264,9 +264,9 @@ def _lines(analysis: Analysis, against: Analysis | None) -> Iterator[str]:
 def of_sides(
     folder: Path, profiles: Sequence[Profile]
 ) -> Iterator[tuple[CaseKey, tuple[Analysis, ...], tuple[Analysis, ...]]]:
-    """Of each case the head, and its base where there is one, from the reports in `folder`."""
+    """Of each case the head, and its base, else its reference, where there is one, from the reports in `folder`."""
     reports = {(one.key, one.side): folder / one.report for one in profiles if one.report is not None}
     for (key, side), report in reports.items():
         if side == "head":
-            base = reports.get((key, "base"))
+            base = reports.get((key, "base")) or reports.get((key, "reference"))
             yield key, analyze(report), analyze(base) if base else ()

@@ -27,7 +27,7 @@ NAMES_TOP, ROW = 24.0, 20.0
 KEY = "filled: measured; hollow: recorded by people, counted nowhere"
 GAP = 26.0
 FEWEST = 5
-"""Measured sessions, before anything over them is drawn."""
+"""Sessions, before anything over them is drawn."""
 STYLE = """
 .ground{fill:#fff}text{font:12px system-ui,sans-serif;fill:#1f2328}.tick{fill:#59636e}
 .grid{stroke:#d1d9e0}.zero{stroke:#59636e}
@@ -102,7 +102,9 @@ def gains(tries: Sequence[TriedChange]) -> SessionDrawing | None:
         if one.number % step == 0:
             drawn.append(drawing.text(x, TOP + PLOT + 17, f"{one.number}", "tick", MIDDLE))
     drawn.append(drawing.text(WIDTH, TOP + PLOT + 33, "try", "title", END))
-    spoken = "; ".join(f"try {one.number}: {gain:.3g}% faster" for one, gain, _ in timed)
+    spoken = "; ".join(
+        f"try {one.number}: {abs(gain):.3g}% {'slower' if gain < 0 else 'faster'}" for one, gain, _ in timed
+    )
     return SessionDrawing(f"Gain of each try over what stood before: {spoken}", TOP + PLOT + 38, tuple(drawn))
 
 
@@ -118,37 +120,45 @@ def _with_levels(title: str, up: Scale) -> list[Markup]:
 
 
 def beside(rows: Sequence[SessionSummary]) -> tuple[SessionDrawing, ...]:
-    """Time and success of all sessions; nothing without sessions."""
-    return tuple(one for one in (minutes(rows), success(rows)) if one is not None)
-
-
-def minutes(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
-    """A bar for each session: filled where it was measured, hollow where people recorded it. None without sessions; a
-    script's search is none."""
+    """Time, speed, patterns and success of all sessions; nothing without sessions. A script's search is none."""
     known = [one for one in rows if not one.is_search]
-    listed = known[-SHOWN:]
-    if not listed:
-        return None
-    across = Scale(0.0, max(one.minutes for one in listed) or 1.0, NAMES + 6, RIGHT)
-    bottom, drawn = NAMES_TOP + len(listed) * ROW, [drawing.text(0, 14, "Minutes", "title")]
-    for at, one in enumerate(listed):
-        y, end = NAMES_TOP + at * ROW, across.at(one.minutes)
+    times = [(one, one.minutes, f"{minutes_words(one.minutes)} min") for one in known]
+    speeds = [(one, fast, f"{fast:.3g}x") for one in known if (fast := one.figures.speedup)]
+    taught = [(one, 1.0, name) for one in known for name in one.figures.patterns["learnt"]]
+    made = (_bars("Minutes", times), _bars("Times as fast as the reference", speeds))
+    return (*made, _bars("Patterns learnt", taught, NAMES + 16), success(known)) if known else ()
+
+
+def _bars(title: str, rows: Sequence[tuple[SessionSummary, float, str]], right: float = RIGHT) -> SessionDrawing:
+    """A bar for each value of a session: filled where it was measured, hollow where people recorded it."""
+    if len({one.opened.name for one, *_ in rows}) < FEWEST:
+        return _few(title)
+    listed = rows[-SHOWN:]
+    across = Scale(0.0, max(value for _, value, _ in listed) or 1.0, NAMES + 6, right)
+    bottom, drawn = NAMES_TOP + len(listed) * ROW, [drawing.text(0, 14, title, "title")]
+    for at, (one, value, words) in enumerate(listed):
+        y, end = NAMES_TOP + at * ROW, across.at(value)
         drawn.append(drawing.text(NAMES, y + 14, visible(one.opened.name, NAME), anchor=END))
         drawn.append(drawing.rect((NAMES + 6, y + 5), end - NAMES - 6, 10.0, one.opened.source))
-        drawn.append(drawing.text(end + 4, y + 14, f"{minutes_words(one.minutes)} min", "tick"))
+        drawn.append(drawing.text(end + 4, y + 14, visible(words, 2 * NAME), "tick"))
     drawn.append(drawing.text(0, bottom + 16, KEY, "tick"))
     aside = {"recorded": " (recorded)", "measured": ""}
-    said = "; ".join(f"{one.opened.name}{aside[one.opened.source]} {minutes_words(one.minutes)}" for one in listed)
-    last = f", the last {SHOWN} of {len(known)}" if len(known) > SHOWN else ""
-    return SessionDrawing(f"Minutes by session{last}: {said}.", bottom + 20, tuple(drawn))
+    said = "; ".join(f"{one.opened.name}{aside[one.opened.source]} {words}" for one, _, words in listed)
+    last = f", the last {SHOWN} of {len(rows)}" if len(rows) > SHOWN else ""
+    return SessionDrawing(f"{title} by session{last}: {said}.", bottom + 20, tuple(drawn))
 
 
-def success(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
-    """The share of tries that were kept, of all until each session: whether people learn. None before FEWEST measured
-    sessions of people, which show nothing."""
+def _few(title: str) -> SessionDrawing:
+    few = f"not drawn, of fewer than {FEWEST} sessions"
+    drawn = drawing.text(0, 14, title, "title"), drawing.text(0, 34, few, "tick")
+    return SessionDrawing(f"{title}: {few}.", 38.0, drawn)
+
+
+def success(rows: Sequence[SessionSummary]) -> SessionDrawing:
+    """The share of tries that were kept, of all until each session: whether people learn."""
     known = [one for one in rows if one.counted and one.figures.tries]
     if len(known) < FEWEST:
-        return None
+        return _few("Share of tries that were kept")
     tried = list(accumulate(one.figures.tries for one in known))
     kept = list(accumulate(one.figures.kept for one in known))
     shares = [100 * good / every for good, every in zip(kept, tried, strict=True)]

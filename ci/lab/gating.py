@@ -10,6 +10,8 @@ from statistics import fmean, median, stdev
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.kernel import cards as bench_cards
+from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import lock
 from kernelgate.bench.system.progress import say
@@ -163,16 +165,25 @@ def _correctness(gate: TriedGate) -> dict[str, object]:
 
 def _performance(gate: TriedGate) -> dict[str, object]:
     path = gate.session.work / "performance.json"
-    gate.run("bench", "--alone", "--head-library", gate.library(), *gate.cases, "--output", path)
+    kind: DeviceKind = "cuda" if gate.session.opened.on_gpu else "cpu"
+    known = bench_cards.of_checkout(gate.root)[gate.card]
+    small = bench_cards.smallest(known, kind).case.id  # a head alone is timed from the smallest to the largest
+    asked = gate.session.opened.cases or [one.id for one in known.suites[bench_cards.DEFAULT_SUITES[kind]]]
+    words = [word for one in dict.fromkeys([*asked, small]) for word in ("--case", f"{gate.card}/{one}")]
+    gate.run("bench", "--alone", "--head-library", gate.library(), *words, "--output", path)
     measured = record.read(path)
     verdict = judge(measured, gate.policy, name=str(path))
-    both = [one for one in verdict.cases if one.reference_us and one.head_us]
+    timed = [one for one in verdict.cases if one.reference_us and one.head_us]
+    both = [one for one in timed if one.id in asked]
     if not both:
         raise GateFailedError(f"nothing beside the reference: {verdict.reason}")
     reference_ms, ours_ms = (both[0].reference_us or 0) / 1000, (both[0].head_us or 0) / 1000
     figures = beside_reference(measured, both) | {"reference_ms": reference_ms, "ours_ms": ours_ms}
     over = f", the mean of {len(both)} cases; of the first" if len(both) > 1 else ":"
     times = f"{figures['speedup']:.3g}x the reference{over} {ours_ms:.4g} ms against {reference_ms:.4g} ms"
+    for one in (one for one in timed if one.id == small and one not in both):
+        figures["smallest_speedup"] = beside_reference(measured, [one])["speedup"]
+        times += f"; {small}, mostly launch and prologue, {figures['smallest_speedup']:.3g}x"
     step = next_step.decide(figures["speedup"], ours_ms, gate.policy.gates.reference_min)  # as `kernelgate decide`
     to_do = step.advice.partition(";")[0].rstrip(".")
     return {"said": f"{times}; {step.priority}: {to_do[0].lower()}{to_do[1:]}", "figures": figures}

@@ -113,6 +113,12 @@ class GateAttempt(_Worked):
     """Such as reference_ms, ours_ms, speedup; error_max."""
     bottleneck: str | None = None
 
+    @property
+    def speedup(self) -> float | None:
+        """Over the reference, from whichever figures the gate gives."""
+        reference_ms, ours_ms = self.figures.get("reference_ms"), self.figures.get("ours_ms")
+        return self.figures.get("speedup") or (reference_ms / ours_ms if reference_ms and ours_ms else None)
+
 
 class TryOutcome(_Finite):
     """What a paired comparison of a try against what stood before it showed, of one case: with 95% interval and one
@@ -219,6 +225,8 @@ class SessionNote(_Event):
     event: Literal["note"] = "note"
     said: str
     kind: NoteKind = "other"
+    minutes: float | None = None
+    """Lost on a wrong path."""
 
 
 class Closed(_Event):

@@ -66,17 +66,23 @@ def overall(rows: Sequence[SessionSummary]) -> tuple[Overall, ...]:
     violated = [set(one.figures.patterns["violated"]) for one in done]
     repeated = [float(len(names & set().union(*violated[:at]))) for at, names in enumerate(violated)]
     learning = "change of a session's time from one to the next"
+    faster = [said.startswith("certainly faster") for one in done if (said := against_before(one, done))]
     return (
         _figure("time to a working build", [one.minutes_to_build for one in numbers], "min", state.BUILD_TARGET),
         _figure("time to a bottleneck", [one.minutes_to_bottleneck for one in numbers], "min", state.BOTTLENECK_TARGET),
         _figure("blind tries a session", [one.blind for one in numbers], "", state.BLIND_TARGET, _mean),
         _figure("mistakes repeated a session", repeated, "", 0, _mean),
+        _figure("patterns applied a session", [len(one.patterns["applied"]) for one in numbers], "", None, _mean),
+        _figure("patterns learnt a session", [len(one.patterns["learnt"]) for one in numbers], "", None, _mean),
+        _figure("time lost on wrong paths", [one.minutes_lost for one in numbers], "min"),
         _figure("GPU cost of a session", [one.usd_gpu for one in numbers], "USD", state.GPU_USD_TARGET),
         _figure("assistant's cost of a session", [one.usd_assistant for one in numbers], "USD"),
         _figure(learning, [one or None for one in minutes], "%", state.LEARNING_TARGET_PCT, _learning),
         _figure("gap to the expert's time", [one - EXPERT_MINUTES for one in minutes], "min", 0),
         _converged(minutes),
         _figure("share of the target's speed", reached, "", 1.0),
+        _count("sessions that reached their target", [one >= 1 for one in reached]),
+        _count("sessions faster than the one before on the same kernel", faster),
     )
 
 
@@ -118,6 +124,24 @@ def _figure(
     return Overall(name, n, value, interval, unit, goal, said)
 
 
+def _count(name: str, found: Sequence[bool]) -> Overall:
+    share = _figure(name, found, "", None, _mean)
+    return share if share.value is None else replace(share, interval=None, said=f"{sum(found)} of {share.n}")
+
+
+def against_before(one: SessionSummary, rows: Sequence[SessionSummary]) -> str | None:
+    """Such as "certainly faster than NAME", the last one before it of the same kernel, cases and device."""
+    key = [(each.opened.source, each.opened.card, each.opened.cases, each.opened.gpu) for each in rows]
+    at, mine = rows.index(one), one.figures
+    last = next((rows[i] for i in range(at - 1, -1, -1) if key[i] == key[at] and rows[i].figures.speedup), None)
+    if last is None or not mine.speedup or not last.figures.speedup:
+        return None
+    now, then = mine.speedup_interval, last.figures.speedup_interval
+    if now and then and (now[0] > then[1] or now[1] < then[0]):
+        return f"certainly {'faster' if now[0] > then[1] else 'slower'} than {last.opened.name}"
+    return f"{mine.speedup / last.figures.speedup:.3g}x as fast as {last.opened.name}, which is not certain"
+
+
 def _converged(minutes: Sequence[float]) -> Overall:
     """After how many sessions each of the others stayed within the expert's time."""
     found = _figure("sessions to convergence", minutes, "")
@@ -150,9 +174,10 @@ def lines(rows: Sequence[SessionSummary]) -> Iterator[str]:
         for one in listed:
             numbers = one.figures
             facts = [f"{minutes_words(one.minutes)} min", speed_words(one)]
+            facts += [said] if (said := against_before(one, rows)) else []
             facts += [f"{numbers.tries} tries, {numbers.kept} kept, {numbers.blind} blind"] if numbers.tries else []
-            used = len(numbers.patterns["applied"])
-            facts += [f"{counted(used, 'pattern')} applied"] if used else []
+            facts += [f"{counted(len(names), 'pattern')} {how}" for how, names in numbers.patterns.items() if names]
+            facts += [f"{numbers.minutes_lost:g} min lost"] if numbers.minutes_lost else []
             yield f"  {one.opened.name}: {', '.join([*facts, usd_words(one), one.closed or 'open'])}"
         yield from [""] if listed else ()
 

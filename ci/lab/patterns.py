@@ -200,7 +200,7 @@ class Seen:
     def last_timed(self) -> tuple[GateAttempt, float] | None:
         """The last performance gate with figures, and how many times as fast as the reference the kernel is now: with
         what was kept since."""
-        timed = ((one, speedup(one)) for one in reversed(self.gates("performance")))
+        timed = ((one, one.speedup) for one in reversed(self.gates("performance")))
         found = next(((one, times) for one, times in timed if times), None)
         return found and (found[0], found[1] * times_as_fast(kept_since(self.events, found[0])))
 
@@ -247,7 +247,7 @@ def reference_unmeasured(seen: Seen) -> str | None:
         if cases and not tried and not any("reference" in {*one.samples_us, *one.condensed} for one in timings):
             return f"the record times {counted(len(cases), 'case')} and no reference"
     right = any(one.passed for one in seen.gates("correctness"))
-    measured = seen.closed or any(map(speedup, seen.gates("performance")))
+    measured = seen.closed or any(one.speedup for one in seen.gates("performance"))
     return "results are right, and the reference was not measured yet" if right and not measured else None
 
 
@@ -419,12 +419,6 @@ SIGNALS: Final[dict[str, Signal]] = {
         foreign_target,
     )
 }  # fmt: skip
-
-
-def speedup(gate: GateAttempt) -> float | None:
-    """Over the reference, from whichever figures the gate gives."""
-    reference_ms, ours_ms = gate.figures.get("reference_ms"), gate.figures.get("ours_ms")
-    return gate.figures.get("speedup") or (reference_ms / ours_ms if reference_ms and ours_ms else None)
 
 
 def _is_proven(event: Event, gate: GateName) -> bool:

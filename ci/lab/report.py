@@ -164,7 +164,8 @@ def _learnt(events: Sequence[Event]) -> Iterator[str]:
     yield from (f"{kind}: {said}" for kind in ("mistake", "question") for said in notes(events, kind))
     for event in events:
         if isinstance(event, PatternUse):
-            yield f"pattern {event.pattern}, {event.how}{f': {event.said}' if event.said else ''}"
+            took = f" ({event.minutes:g} min)" if event.minutes else ""
+            yield f"pattern {event.pattern}, {event.how}{took}{f': {event.said}' if event.said else ''}"
         if isinstance(event, TriedChange) and event.cause:
             yield f"try {event.number}: {event.cause}"
 

@@ -111,6 +111,8 @@ class SessionFigures:
     """What is known of its cost: logged, or by a price of the policy."""
     patterns: dict[str, tuple[str, ...]]
     """Names of those that were applied, learnt, violated."""
+    minutes_lost: float | None
+    """On wrong paths, as far as somebody logged it."""
     timed: bool
     """Whether the time of any gate is known. A search whose log a script wrote has none, and its minutes say nothing of
     how long a session takes."""
@@ -170,19 +172,11 @@ class SessionAnswer:
 
 # ---- time boxes ------------------------------------------------------------------------------------------------------
 
-ENVIRONMENT_MINUTES: Final = 10.0
-"""How long each gate may take before it has failed: the boxes that the recorded sessions' documents plan with; none is
-a measured time."""
-BUILD_MINUTES: Final = 20.0
-CORRECTNESS_MINUTES: Final = 10.0
-PERFORMANCE_MINUTES: Final = 15.0
-PROFILE_MINUTES: Final = 30.0
 BISECT_AFTER_MINUTES: Final = 30.0
 """A build that has failed for so long is not tried again: `kernelgate bisect --build` finds the last commit that
 compiles, which took five minutes where an hour of repairing had led nowhere."""
 CHANGE_MINUTES: Final = 90.0
 DOCUMENT_MINUTES: Final = 20.0
-BASELINE_DOCUMENT_MINUTES: Final = 5.0
 OPTIMISE_MINUTES: Final = 190.0
 """Of a session that is given no other time: environment, measuring, profile, changes, measuring again, document."""
 BASELINE_MINUTES: Final = 30.0
@@ -195,34 +189,35 @@ hours and ended at 0.09x the reference."""
 
 GATES: Mapping[GateName, tuple[float, str, str]] = {
     "environment": (
-        ENVIRONMENT_MINUTES,
+        10.0,
         "kernelgate doctor calls the machine fit",
         "do what doctor says of each failed check; build nothing before",
     ),
     "build": (
-        BUILD_MINUTES,
+        20.0,
         "the kernel compiles",
         f"read the first error; after {BISECT_AFTER_MINUTES:g} minutes of failing, look for the last commit "
         "that compiles with `kernelgate bisect --build`",
     ),
     "correctness": (
-        CORRECTNESS_MINUTES,
+        10.0,
         "every configuration agrees with the card's oracle, the small ones first",
         "repeat the smallest configuration that fails, with the command that it comes with",
     ),
     "performance": (
-        PERFORMANCE_MINUTES,
+        15.0,
         "kernel and reference are timed beside each other",
         "end what else runs on the device, and try again",
     ),
     "profile": (
-        PROFILE_MINUTES,
+        30.0,
         f"a bottleneck is named; needed below {PROFILE_BELOW:g}x the reference",
         "see what the profiler said; without one, say so: `kernelgate session gate profile --skip REASON`",
     ),
     "document": (DOCUMENT_MINUTES, "the report is written", "kernelgate session close"),
 }
-"""In their order: how many minutes each may take, what passes it, and what to do when it fails."""
+"""In their order: how many minutes each may take, what passes it, and what to do when it fails. The minutes are those
+that the recorded sessions' documents plan with; none was measured."""
 
 
 def gate_states(events: Sequence[Event]) -> tuple[GateState, ...]:
@@ -236,7 +231,7 @@ def gate_states(events: Sequence[Event]) -> tuple[GateState, ...]:
         status: GateStatus = "passed" if name == "document" and closed_of(events) else "open"
         if last is not None:
             status = "failed" if not last.passed else "skipped" if last.skipped else "passed"
-        limit = BASELINE_DOCUMENT_MINUTES if baseline and name == "document" else limit_minutes
+        limit = 5.0 if baseline and name == "document" else limit_minutes
         minutes, said = seconds_of(attempts) / 60, last.said if last else None
         found.append(GateState(name, limit, passes, on_failure, status, minutes, said))
     return tuple(found)
@@ -267,7 +262,7 @@ def seconds_of(events: Iterable[Event]) -> float:
 
 def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
     tried = tries(events)
-    measured = [event for event in gates(events, "performance") if "speedup" in event.figures]
+    measured = [event for event in gates(events, "performance") if event.speedup]
     kept = [one for one in tried if one.decision == "kept"]
     last = measured[-1] if measured else None
     since = kept_since(events, last) if last else []
@@ -280,6 +275,7 @@ def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
     costs += [("gpu", machine_s / HOUR_S * price.hour)] if price is not None else []
     paid = {of: sum(usd for payer, usd in costs if payer == of) for of, _ in costs}
     uses = [event for event in events if isinstance(event, logs.PatternUse)]
+    wrong = [one for one in events if isinstance(one, logs.SessionNote) or (one in uses and one.how == "violated")]
     return SessionFigures(
         minutes_to_build=_first_passed(events, "build"),
         minutes_to_bottleneck=_first_passed(events, "profile"),
@@ -287,8 +283,8 @@ def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
         kept=len(kept),
         blind=blind(events),
         several_variables=sum(variables.warning(one.variables) is not None for one in tried),
-        speedup_before=measured[0].figures["speedup"] if measured else None,
-        speedup=last.figures["speedup"] * times_as_fast(since) if last else None,
+        speedup_before=measured[0].speedup if measured else None,
+        speedup=last.speedup * times_as_fast(since) if last and last.speedup else None,
         speedup_interval=_speedup_interval(last, since),
         gain_kept_pct=100 * (1 - 1 / times_as_fast(kept)),
         gpu_seconds=sum(one.gpu_seconds or 0.0 for one in events if isinstance(one, GateAttempt | TriedChange)),
@@ -300,6 +296,7 @@ def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
             how: tuple(dict.fromkeys(use.pattern for use in uses if use.how == how))
             for how in ("applied", "learnt", "violated")
         },
+        minutes_lost=sum(one.minutes or 0.0 for one in wrong) or None,
         timed=any(map(is_timed, events)),
     )
 

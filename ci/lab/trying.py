@@ -219,6 +219,7 @@ def _judged(session: Session, measured: RunRecord, policy: Policy) -> dict[str, 
     tuning = is_tuning(state.figures(session.events, policy).speedup)
     past_pct = _past_scatter(verdict, TriedChange(what="", why="", outcomes=outcomes), policy.gates.improvement_pct)
     said = f"certainly faster, however far processes lie apart; {verdict.reason}" if past_pct else verdict.reason
+    said = "; ".join([*(one.text for one in measured.notes if one.code == local.SMALL_END), said])
     told = {"outcomes": outcomes, "said": said, "cause": _cause(measured, verdict)}
     return {**found, **told, "advised": advised(verdict, tuning, past_pct)}
 
@@ -328,6 +329,7 @@ def measure(root: Path, opened: Opened, asked: TriedChange, into: Path) -> RunRe
         SESSION_FUZZ_S,
         "full",  # what is recommended next goes by NVIDIA's rules, too
         witness=False,  # nobody deceives himself: the paired comparison and its certainty decide
+        smallest_first=True,
     )
     say("building")
     with worker_pool() as processes, git.worktree(root, asked.base or "", (cards.FOLDER,)) as tree:

@@ -30,7 +30,7 @@ from kernelgate.bench.timing import paired, process
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge.cards import CARD_GONE, NO_CASES
-from kernelgate.ci.judge.case import RecordVerdict
+from kernelgate.ci.judge.case import RecordVerdict, Status
 from kernelgate.ci.judge.gate import Decision, Fault
 from kernelgate.ci.judge.prior import Past
 from kernelgate.ci.judge.stopping import undecided
@@ -46,6 +46,8 @@ from kernelgate.ci.report.page import write as write_page
 RECORD = "run.json"
 COMMENT = "comment.md"
 PAGE = "page.html"
+SMALL_END = "small_end"
+SLOWER_SMALL = "is slower: its launch or prologue, which is most of so small a case; no other case was timed"
 GONE = "the base has a card {}, and the head has not, or not under this name: nothing of it was measured"
 
 
@@ -61,6 +63,8 @@ class MeasuringRules:
     """Full profiles hold NVIDIA's rules."""
     witness: bool = True
     """Whether both sides are also timed alone, so that a head cannot deceive its judge."""
+    smallest_first: bool = False
+    """Whether a head that is slower by the gate in the first card's smallest case, timed alone, is timed no further."""
 
 
 @dataclass(frozen=True)
@@ -310,6 +314,15 @@ def measured(
         def open_cases(record: RunRecord) -> frozenset[CaseKey]:
             return undecided(record, rules.policy, rules.past(record))
 
+        small = cards.smallest(chosen[0].card, environment.kind(machine))
+        if rules.smallest_first and [small] != chosen:
+            few, alone = rules.policy.processes.to_block, begun.model_copy(update={"expected": None})
+            ahead_of_all = replace(plan, parts=commit.card_plans(touched, [small]), processes=few)
+            timed = paired.run(ahead_of_all, alone, path, open_cases, workers=workers)
+            begun = begun.model_copy(update={"costs": timed.costs})
+            if any(one.status is Status.REGRESSED for one in judge(timed, rules.policy).cases):
+                note = record.Note(code=SMALL_END, text=f"{small.case.id} {SLOWER_SMALL}")
+                return timed.model_copy(update={"notes": (*timed.notes, note)})
         timed = paired.run(plan, begun, path, open_cases, workers=workers)
         if profiler is not None:
             nsight.load(profiler)

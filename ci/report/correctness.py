@@ -242,7 +242,7 @@ def _nearest(record: RunRecord, fuzz: Check) -> Line:
     return ("; nearest to its limit: ", _label(record, fuzz.card, worst), share, *shown)
 
 
-# The fuzz list in short: how near errors come to the tolerance, and how fast the kernel is ----------------------------
+# The fuzz list in short: how much of it passed, and how near errors come to the tolerance -----------------------------
 
 
 def in_words(record: RunRecord, check: Check) -> Line:

@@ -129,6 +129,7 @@ def test_every_card_is_fuzzed_and_the_worst_decides_the_exit_code(
     [one, two] = capsys.readouterr().out.split("fuzz two: ")
     assert (found, one.startswith("fuzz one: "), says in one) == (code, True, True)
     assert two.startswith("24 of 24 configurations passed")
+    assert two.count("pass rate 100%; errors as shares of the tolerance: median ") == 1
     assert [card.name for card in repo.made.cards] == ["one", "two"]
     assert [bool(check.unjudged) for check in repo.made.checks] == [code == 3, False]
 

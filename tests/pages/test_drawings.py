@@ -126,3 +126,17 @@ def test_the_drawing_of_the_walkthrough_is_current() -> None:
     made = drawings.gains(tries(folder.read(ROOT / folder.FOLDER / "rmsnorm-memory-speed").events))
     assert made is not None
     assert current("walk_speed", drawings.file([made]))
+    assert made.spoken.endswith("try 1: 62.9% faster; try 2: 0.0351% slower"), "read aloud, a sign would deny the word"
+
+
+def test_sessions_are_drawn_with_their_speed_and_what_they_taught_and_few_are_only_said() -> None:
+    rows = [state.summary(one.events, policy.Policy(), session_entries.until(one.events)) for one in folder.every(ROOT)]
+    spoken = {one.spoken.split(" by session")[0]: one.spoken for one in drawings.beside(rows)}
+    assert (
+        "recorded-n-plus-4 (recorded) 0.0344x; rmsnorm-memory-speed 6.09x" in spoken["Times as fast as the reference"]
+    )
+    assert "recorded-n-plus-3 (recorded) environment-validated;" in spoken["Patterns learnt"]
+    few = drawings.beside([one for one in rows if one.counted][:4])
+    assert len(few) == 4
+    assert all("not drawn, of fewer than 5 sessions" in one.spoken for one in few)
+    assert not any("rect" in part for one in few for part in one.content)

@@ -107,6 +107,20 @@ def test_both_sides_are_profiled_and_summed_up(
     assert "ncu, which profiles kernels (Nsight Compute), is neither on PATH" in profile(sides, options).failures[0]
 
 
+def test_the_cards_reference_is_profiled_beside_both_and_its_kernels_have_any_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sides: Sides, options: Options
+) -> None:
+    fake_ncu(tmp_path, monkeypatch, WORKS)
+    sides = replace(sides, head=library(tmp_path / "head", "mine"))
+    done = profile(sides, replace(options, reference=True, kernel="dram"))
+    assert [one.side for one in done.profiles] == ["base", "head", "reference"]
+    for side in ("head", "reference"):
+        words, asked = ((options.out / f"{NAME}.{side}.ncu-rep.{end}").read_text() for end in ("words", "asked"))
+        assert ("--kernel-name" in words) is (side == "head")
+        request = watched_call.WatchedCall.model_validate_json(asked)
+        assert (request.reference, request.warm_up) == (side == "reference", watched_call.WARM_UP)
+
+
 def test_the_kernels_that_are_meant_are_those_of_the_command_else_of_the_card_else_the_librarys(
     tmp_path: Path, options: Options
 ) -> None:

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from kernelgate.bench.kernel import watched_call
+from kernelgate.bench.kernel import loading, operands, watched_call
+from kernelgate.bench.kernel.card import CaseAxes, asked_for
 from kernelgate.bench.kernel.watched_call import WatchedCall, Watching
 from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.supervise import LIMITS, Running
@@ -22,6 +23,7 @@ from tests.bench.timing.conftest import CASE
 from tests.processes import program
 
 IN_PLACE = "in_place = ['x']\ndef call(self, ops, case, x, y):\n    ops.add_(x, y)\n    return x.clone()\n"
+SMALL = {"S": 64, "B": 1, "H": 2, "D": 64, "dtype": "fp32", "causal": False}
 
 
 def asked(folder: Path) -> WatchedCall:
@@ -55,6 +57,16 @@ def test_what_a_kernel_overwrites_is_given_back_before_each_call(tmp_path: Path)
         renew()
         made.append(call())
     assert all(torch.equal(made[0], one) for one in made)
+
+
+@pytest.mark.usefixtures("in_process")
+def test_the_reference_is_called_in_the_kernels_place(tmp_path: Path) -> None:
+    """On the kernel's inputs, and with its own outputs."""
+    wanted = asked(tmp_path).model_copy(update={"cases": (SMALL,), "reference": True})
+    [(_, call)] = watched_call.prepared(wanted, "cpu")
+    judge, case = loading.load(faulty.CARD), CaseAxes(SMALL)
+    given = operands.inputs(judge, case, operands.Draw(case, "cpu", 0))
+    torch.testing.assert_close(call(), judge.oracle(case, **asked_for(judge.oracle, given)), atol=1e-5, rtol=1e-5)
 
 
 TOOL = """\

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelgate.bench import record
 from kernelgate.bench.core.documentation import page
 from kernelgate.bench.explain import ncu_reader, nsight
 from kernelgate.bench.explain.metrics import METRICS
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
-from kernelgate.bench.record import Profile
+from kernelgate.bench.record import Profile, RunRecord
 from kernelgate.ci.commands import measure
 from kernelgate.ci.commands.options import shown
 from kernelgate.ci.explain import analyze
@@ -180,21 +181,29 @@ def test_a_report_that_ends_nvidias_reader_is_one_sentence() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("other", ["base", "reference"])
 def test_one_call_of_profile_answers_with_metrics_bottleneck_and_what_to_try(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith, other: str
 ) -> None:
-    """As the founding documents ask for: no second command."""
+    """As the founding documents ask for: no second command. The reference is compared with, and is no side of a
+    record."""
     before, after = (shutil.copy(DATA / f"{name}.ncu-rep", tmp_path) for name in ("dram", "coalescing"))
-    base = Profile(card="copy", case="n1", side="base", report=Path(before).name)
+    base = Profile(card="copy", case="n1", side=other, report=Path(before).name)
     made = (base, Profile(card="copy", case="n1", side="head", report=Path(after).name))
     done = nsight.ProfilingResult(made, ("the base of n2: ncu is missing",))
     asked = measure.AskedSides
     monkeypatch.setattr(asked, "built", lambda _: {})
     monkeypatch.setattr(asked, "judging", lambda _: None)
     monkeypatch.setattr(measure.commit, "judged", lambda *_: ())
-    monkeypatch.setattr(measure.nsight, "profile", lambda *_: done)
+    asked_for: list[nsight.Options] = []
+    monkeypatch.setattr(measure.nsight, "profile", lambda *words: asked_for.append(words[2]) or done)
     monkeypatch.setattr(measure, "only_gpu", lambda: "cuda:0")
-    told = json.loads(ends_with(3, "profile", "--out", tmp_path, "--json").out)
+    path = tmp_path / "run.json"
+    path.write_text(record.to_json(RunRecord()), encoding="utf-8")
+    words = ("--alone", "--reference") if other == "reference" else ()
+    told = json.loads(ends_with(3, "profile", *words, "--out", tmp_path, "--record", path, "--json").out)
+    assert [one.reference for one in asked_for] == [other == "reference"]
+    assert [one.side for one in record.read(path).profile] == (["base"] if other == "base" else []) + ["head"]
     [kernel] = told["analyses"]["copy/n1"]["kernels"]
     assert kernel["bottleneck"] == "coalescing"
     assert kernel["metrics"]["duration_us"] > 0

@@ -18,9 +18,10 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Sides
 from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.kernel import cards
 from kernelgate.bench.measure import machine
 from kernelgate.bench.record import Device, Environment, RunRecord
-from kernelgate.bench.system import lock, supervise
+from kernelgate.bench.system import environment, lock, supervise
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.lab import gating, trying, watching
 from kernelgate.ci.lab.folder import Session
@@ -28,27 +29,47 @@ from kernelgate.ci.lab.log import Event
 from kernelgate.ci.lab.watching import Watch, Watched
 from kernelgate.ci.pipeline import local
 from kernelgate.ci.policy.policy import Policy
+from tests import miniature, registered
+from tests.bench.in_process import put_workers_in_threads
+from tests.bench.machine import CPU
 from tests.ci.lab import session_events as made
+from tests.forked_reader import read_cards_in_forks
+from tests.registered import write_card
 from tests.runs import case, process, run_record
 
 
-def test_the_performance_gate_says_which_band_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    times = {"head": [4000.0] * 40, "reference": [1000.0] * 40}
+def test_the_performance_gate_times_the_smallest_case_first_and_says_which_band_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bench of a head alone times its cases from the smallest to the largest. The session is about none but its
+    own."""
+    card = TOY.replace("cpu_cases = cases", "cpu_cases = [dict(M=4096), dict(M=512), dict(M=8)]")
+    write_card(tmp_path / ".ci/kernels", "toy", card)
+    miniature.git(tmp_path, "init", "--quiet")
+    read_cards_in_forks(monkeypatch)
 
     def ran(_: str, words: list[str], *__: object) -> Watched:
-        made_up = run_record([case("n4", [process(times) for _ in range(3)])])
+        asked = [words[at + 1].partition("/")[2] for at, word in enumerate(words) if word == "--case"]
+        head_us = {"m8": 9000.0}
+        timed = [(id_, {"head": [head_us.get(id_, 4000.0)] * 40, "reference": [1000.0] * 40}) for id_ in asked]
+        made_up = run_record([case(id_, [process(times) for _ in range(3)], card="toy") for id_, times in timed])
         path = Path(words[words.index("--output") + 1])
         if words[0] == "build":
-            (path / "toy").mkdir(parents=True)
+            (path / "toy").mkdir(parents=True, exist_ok=True)
         else:
             record.write(made_up, path)
         return Watched(0, "", 1.0)
 
     monkeypatch.setattr(watching, "run", ran)
-    attempt = gating.attempt(Session(tmp_path, (made.opened(),)), tmp_path, Policy(), "performance")
-    assert attempt.passed
-    said = "0.25x the reference: 4 ms against 1 ms; critical: stop, and profile before changing anything"
-    assert attempt.said == said
+    critical = "critical: stop, and profile before changing anything"
+    for cases, said in (
+        (("m512",), f"0.25x the reference: 4 ms against 1 ms; m8, mostly launch and prologue, 0.111x; {critical}"),
+        (("m8",), f"0.111x the reference: 9 ms against 1 ms; {critical}"),
+        ((), f"0.191x the reference, the mean of 3 cases; of the first 4 ms against 1 ms; {critical}"),
+    ):
+        session = Session(tmp_path, (made.opened(cases=cases),))
+        attempt = gating.attempt(session, tmp_path, Policy(), "performance")
+        assert (attempt.passed, attempt.said) == (True, said)
 
 
 def test_the_environment_gate_names_the_lock_and_who_holds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,6 +90,24 @@ def test_the_environment_gate_names_the_lock_and_who_holds_it(tmp_path: Path, mo
     assert f"device lock: {tmp_path}/gpu.lock is held by process {os.getpid()} since 20" in attempt.said
 
 
+TOY = """
+cases = [dict(M=4096), dict(M=8)]
+cpu_cases = cases
+fuzz = dict(M=range(1, 9))
+def configurations(self, device):
+    return {"one": {}}
+def inputs(self, case, draw):
+    return dict(x=draw(case.M))
+def call(self, ops, case, out, x):
+    ops.twice(x, out)
+def oracle(self, case, x):
+    return 2 * x
+"""
+KERNEL = """
+@operator("twice(Tensor x, Tensor(a!) out) -> ()")
+def twice(x, out):
+    out.copy_(2 * x)
+"""
 JUDGED = judge(run_record([case("0", [process({"head": [10.0], "reference": [20.0]}, "block")])]), Policy()).cases[0]
 
 
@@ -122,6 +161,45 @@ def test_a_try_is_decided_by_its_time_and_how_certain_that_is(change: float, adv
     tuning = Session(made.HERE, (made.opened(gpu="NVIDIA H200"), *made.passed(1.0)))
     found = trying._judged(tuning, compared(change), Policy())
     assert found["advised"] == advised, found["said"]
+
+
+def test_the_smallest_case_is_the_ladders_on_a_gpu_and_else_that_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By this repository's own cards: S=32 comes before S=512."""
+    read_cards_in_forks(monkeypatch)
+    attention = cards.of_checkout(made.HERE)["attention"]
+    assert cards.smallest(attention, "cuda").case.id == "s32_b32_h8_d64_fp16"
+    assert cards.smallest(attention, "cpu").case in attention.suites["cpu"]
+
+
+@pytest.mark.parametrize("prologue_s", [0, 0.003])
+def test_a_try_that_is_slower_in_the_smallest_case_ends_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prologue_s: float
+) -> None:
+    """Timed alone, before the session's own case, which is not timed then."""
+    put_workers_in_threads(monkeypatch)
+    write_card(tmp_path / ".ci/kernels", "toy", TOY)
+    monkeypatch.setattr(environment, "describe", lambda *_: CPU)
+    name = f"small_{prologue_s}".replace(".", "_")
+    wait = f"    if x.numel() == 8: time.sleep({prologue_s})\n" if prologue_s else ""
+    slow = f"import time\n{KERNEL}".replace("    out", f"{wait}    out")
+    base, head = (
+        registered.build(tmp_path / side, f"{name}_{side}", code, "toy")
+        for side, code in (("base", KERNEL), ("head", slow))
+    )
+    monkeypatch.setattr(trying.git, "worktree", lambda *_: nullcontext(tmp_path))
+    for one, made_up in (("libraries", None), ("bases", None), ("against", {"toy": Sides(base, head)})):
+        monkeypatch.setattr(f"kernelgate.bench.measure.run.{one}", lambda *_, made_up=made_up: made_up)
+    opened = made.opened(cases=["m4096"])
+    found = trying.measure(tmp_path, opened, made.tried(1, -5, base="b" * 40), tmp_path)
+    judged = trying._judged(Session(tmp_path, (opened, *made.passed(1.0))), found, Policy())
+    ids = {timing.case for one in found.processes for timing in one.timings}
+    assert ids == ({"m8"} if prologue_s else {"m4096"})
+    if prologue_s:
+        assert judged["said"].startswith("m8 is slower: its launch or prologue, which is most of so small a case;")
+        assert judged["advised"] == "revert"
+        assert len(found.processes) <= Policy().processes.to_block
 
 
 def test_a_base_that_does_not_compile_is_told_before_anything_is_timed(

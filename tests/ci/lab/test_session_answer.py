@@ -100,3 +100,39 @@ def test_a_session_whose_money_is_spent_answers_so(checkout: Path, ends_with: En
     for words in (["next"], ["status"], ["try", "wider", "reuse"]):
         assert answered(ends_with, words, code=4)["stop"] == "cost", words
     assert not (checkout / ".ci/sessions/one/try-1.patch").exists()
+
+
+def test_what_became_of_a_pattern_and_what_a_wrong_path_took_are_counted(checkout: Path, ends_with: EndsWith) -> None:
+    ends_with(0, "session", "new", "faster", "--name", "one", "--card", "toy")
+    said = "it was slower than torch all along"
+    for words in (
+        ("--pattern", "profile-before-optimise", "--how", "violated", "--minutes", 20),
+        ("--pattern", "small-ones-first", "--how", "learnt"),
+        ("--pattern", "baseline-first"),
+        ("--kind", "mistake", "--minutes", 15),
+    ):
+        [logged] = answered(ends_with, ["note", said, *map(str, words)])["logged"]
+        assert logged["said"] == said
+    for words in (("--pattern", "base-line"), ()):
+        refused = ends_with(64, "session", "note", said, "--how", "applied", *words).err
+        assert "--how learnt, or one of cadence, " in refused or "baseline-first" in refused
+    figures = answered(ends_with, ["status"])["figures"]
+    assert figures["patterns"] == {
+        "applied": ["baseline-first"],
+        "learnt": ["small-ones-first"],
+        "violated": ["profile-before-optimise"],
+    }
+    assert figures["minutes_lost"] == 35
+    line = next(one for one in ends_with(0, "session", "metrics").out.splitlines() if one.startswith("  one: "))
+    assert "1 pattern applied, 1 pattern learnt, 1 pattern violated, 35 min lost" in line
+    overall = {one["name"]: one["n"] for one in answered(ends_with, ["metrics"])["overall"]}
+    assert overall["time lost on wrong paths"] == overall["patterns learnt a session"] == 0, "it is still open"
+    ends_with(0, "session", "gate", "environment", "--skip", "by hand")
+    folder.append(checkout / ".ci/sessions/one", made.gate("build", 2, at=folder.now()))
+    ends_with(0, "session", "close")
+    assert (
+        "profile-before-optimise, violated (20 min): it was slower"
+        in (checkout / ".ci/sessions/one/report.md").read_text()
+    )
+    overall = {one["name"]: one["n"] for one in answered(ends_with, ["metrics"])["overall"]}
+    assert overall["time lost on wrong paths"] == overall["patterns learnt a session"] == 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +13,10 @@ from kernelgate.ci.lab import metrics
 from kernelgate.ci.lab.log import Closed, Event, PatternUse, SessionCost
 from kernelgate.ci.lab.state import TRY, AdviceAtHand, SessionState, SessionSummary, state_of, summary
 from kernelgate.ci.policy.policy import Policy
+from tests.called import EndsWith
 from tests.ci.lab import session_events as made
+
+ROOT = Path(__file__).parents[3]
 
 PROFILED = made.gate("profile", 5, bottleneck="dram")
 
@@ -147,3 +152,38 @@ def test_a_speed_up_has_the_interval_of_its_gate_and_of_what_was_kept_since() ->
     assert found.speedup_interval == pytest.approx((3.78, 4.22), abs=0.02)
     assert state(gate).figures.speedup_interval == pytest.approx((1.9, 2.1))
     assert state(made.measured(2.0), *KEPT).figures.speedup_interval is None, "half of one would be too narrow"
+
+
+def test_the_recorded_speed_of_a_document_that_gives_two_times(
+    monkeypatch: pytest.MonkeyPatch, ends_with: EndsWith
+) -> None:
+    """Of 0.0251 ms against 0.7295 ms, by `session metrics` on the kept logs."""
+    monkeypatch.chdir(ROOT)
+    said = ends_with(0, "session", "metrics").out
+    assert "recorded-n-plus-4: 30 min, 0.0344x the reference" in said
+    assert "sessions that reached their target: 4 of 7" in said
+    lines = {name: one for one in said.splitlines() for name in re.findall(r"^  ([\w-]+): \d+ min", one)}
+    told = {name: "which is not certain" in one for name, one in lines.items()}
+    assert sorted(name for name, said in told.items() if said) == ["recorded-n-plus-2"]
+    assert "1.11x as fast as recorded-n, which is not certain" in lines["recorded-n-plus-2"]
+
+
+def test_a_session_is_faster_than_the_last_one_of_the_same_kernel_where_that_is_certain() -> None:
+    def of(name: str, speedup: float, **fields: object) -> SessionSummary:
+        figures = {"speedup": speedup, "speedup_low": 0.98 * speedup, "speedup_high": 1.02 * speedup}
+        gate = made.gate("performance", 4, figures=figures)
+        closed = Closed(at=made.clock(30), why="done", said="so")
+        return summary((made.opened(name=name, target=2.0, **fields), gate, closed), Policy(), made.clock(600))
+
+    rows = [of("first", 1.0), of("other", 3.0, card="another"), of("large", 5.0, cases=["n64"])]
+    rows += [of("second", 1.2), of("third", 1.19), of("fourth", 0.9)]
+    lines = {one.split(":")[0].strip(): one for one in metrics.lines(rows)}
+    assert not [one for one in ("first", "other", "large") if " than " in lines[one] or "as fast" in lines[one]]
+    assert "certainly faster than first" in lines["second"]
+    assert "0.992x as fast as second, which is not certain" in lines["third"]
+    assert "certainly slower than third" in lines["fourth"]
+    found = {
+        one.name: (one.n, one.said) for one in metrics.overall([*rows, *(of(f"f{at}", 1.5**at) for at in range(3))])
+    }
+    assert found["sessions faster than the one before on the same kernel"] == (6, "4 of 6")
+    assert found["sessions that reached their target"] == (9, "3 of 9")
