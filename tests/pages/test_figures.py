@@ -68,10 +68,10 @@ def test_the_costs_of_timing_are_those_of_its_records() -> None:
         phases = " / ".join(f"{costs[phase]:.1f}" for phase in ("calls", "verifying", "witness"))
         cells.append((f"{phases} s", f"{fmean(pct):.2f}%, {stdev(pct):.2f}%".replace("-", "−")))
     for row in zip(*cells, strict=True):
-        assert f"| {' | '.join(row)} |" in page("timing")
+        assert f"|{'|'.join(row)}|" in page("timing")
     for line in (DATA / "timing" / "README.md").read_text(encoding="utf-8").splitlines():
         if any(f"`{name}.json`" in line for name in names):
-            assert f"| {line.rsplit('|', 2)[1].strip()} s" in page("timing")
+            assert f"|{line.rsplit('|', 2)[1].strip()} s" in page("timing")
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def worst() -> str:
         ("fuzzing", lambda: "up to {cpu} cases on a CPU and {cuda} on a GPU".format_map(fuzz_trials.COVERED)),
         ("runner", lambda: f"stop it after {RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f} idle minutes"),
         ("runner", lambda: f"-mmin +{RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f}"),
-        ("statistics", lambda: "of more than {:g}% | 2 | | of more than {:g}% | 3 |".format(*inference.LOTTERY_PCT)),
+        ("statistics", lambda: "of more than {:g}%|2| |of more than {:g}%|3|".format(*inference.LOTTERY_PCT)),
         (
             "statistics",
             lambda: f"needs at least {RULES.gates.regression_pct / RULES.gates.mean_regression_pct:g} cases",
@@ -220,7 +220,7 @@ run {ci.bisect.first_failing.FUZZ_RUNS} times at BAD""",
     "cards": """\
 one for each kernel if there are at most {ci.commands.init.MOST_CARDS}
 fuzzing also allows {bench.kernel.compare.ROUNDING} times the error
-| {bench.kernel.card.FUZZED} draws |""",
+|{bench.kernel.card.FUZZED} draws|""",
     "comment": """\
 takes {ci.judge.reference.MEMORY_INCREASE_PCT}% more than the base
 REASON is one line of at most {ci.github.command.MAX_REASON} characters""",
@@ -251,7 +251,7 @@ of {ci.judge.prior.HISTORY_TO_DIRECT_DF} degrees of freedom
 more than `regression_pct` ({RULES.gates.regression_pct}%) slower
 Cliff's delta of single samples ≥ {ci.judge.verdict.CLIFFS_DELTA}
 at least `to_block` ({RULES.processes.to_block}) processes
-| a block (`to_block`) | {RULES.processes.to_block} |
+|a block (`to_block`)|{RULES.processes.to_block}|
 `improvement_pct` ({RULES.gates.improvement_pct}%)
 `margin_pct` ({RULES.gates.margin_pct}%)
 `mean_regression_pct` ({RULES.gates.mean_regression_pct}%)
