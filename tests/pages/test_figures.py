@@ -139,11 +139,11 @@ def worst() -> str:
     shares = json.loads((ROOT / "benchmarks/results/frontier.json").read_text(encoding="utf-8"))["identical"]
     alone = shares.pop("20% of processes 10% slower, head")[-1]
     most = max(share[-1] for share in shares.values())
-    told = f"{most:.1%} (unusual scatter), {alone:.1%} (every fifth process slows the head alone by 10%)"
+    told = f"{most:.1%} (unusual scatter), {alone:.1%} (the head runs 10% slower in every fifth process)"
     assert f"[simulated worst cases](statistics.md#error-rates): {told}" in page("proof")
     return (
-        f"raises this to up to {most:.1%} ([simulated](#error-rates)). If every fifth process slows the head alone by "
-        f"10%, it is {alone:.1%}"
+        f"raises this to up to {most:.1%} ([simulated](#error-rates)). If the head happens to run 10% slower in every "
+        f"fifth process, it is {alone:.1%}"
     )
 
 
@@ -152,7 +152,7 @@ def worst() -> str:
     [
         ("proof", planted),
         ("proof", lambda: fleet(r"\|(\d+) s\|\d+%\|", "[{:.0f} to {:.0f} s]")),
-        ("proof", lambda: fleet(r"%\|([\d.]+)\|", "{:.2f} to {:.2f} USD a pull request")),
+        ("proof", lambda: fleet(r"%\|([\d.]+)\|", "{:.2f} to {:.2f} USD a push")),
         ("fuzzing", latent),
         ("proof", found),
         ("statistics", worst),
@@ -204,8 +204,8 @@ slower than its reference, keep a try that is {ci.explain.next_step.KEEP_FROM} t
 - below {ci.explain.next_step.PROFILE_BELOW}: profile, remove
 - below {ci.explain.next_step.TUNE_BELOW}: full profile
 - below {ci.explain.next_step.NEXT_BOTTLENECK_FROM}: document
-{RULES.agents.gpu_seconds} by default
-at most {ci.lab.mcp_server.SESSION_GPU_SECONDS} of them in one [optimisation session]
+{RULES.agents.gpu_seconds} s by default
+one [optimisation session](loop.md) may use {ci.lab.mcp_server.SESSION_GPU_SECONDS} s
 - from {ci.explain.next_step.NEXT_BOTTLENECK_FROM}: profile again""",
     "loop": """\
 ends after {ci.lab.state.OPTIMISE_MINUTES} minutes (`--minutes`)
