@@ -58,7 +58,7 @@ def test_the_page_on_installing_has_every_key_of_the_policy() -> None:
     keys |= {*policy.RunnerGpu.model_fields, *policy.GpuPrice.model_fields}
     assert keys <= set(re.findall(r"`\[?(\w+)\]?`", table))
     told: dict[str, object] = {}
-    for names, defaults in re.findall(r"^\| (`\w+.*?`) \| ([^|`]*\d.*?|`\S+`) \|", table, re.MULTILINE):
+    for names, defaults in re.findall(r"^\|(`\w+.*?`)\|([^|`]*\d.*?|`\S+`)\|", table, re.MULTILINE):
         told |= zip(re.findall(r"\w+", names), json.loads(f"[{defaults.replace('`', '')}]"), strict=True)
     assert told == policy.Policy().gates.model_dump()
 

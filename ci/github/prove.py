@@ -235,5 +235,5 @@ def table_files(page: Path, column: str, day: str, repository: str, told: Sequen
         cells.setdefault(one.promised, {})[column] = result
     lines = [["promise", *COLUMNS], ["---"] * (1 + len(COLUMNS))]
     lines += [[name, *(known.get(each, EMPTY) for each in COLUMNS)] for name, known in cells.items()]
-    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    table = "".join(f"|{'|'.join(line)}|\n" for line in lines)
     return {kept: json.dumps(record, indent=1) + "\n", page: text[: found.start(2)] + table + text[found.end(2) :]}

@@ -26,7 +26,7 @@ HONEST = {
     "cheating": ("### ❌ Blocks: wrong result on the L4", "failure", ""),
     "profile": ("### ✅ Profiled: `s512`", "", ""),
 }
-PAGE = "# Real commits\n\n<!-- promises: begin -->\n| promise | CPU |\n| --- | --- |\n<!-- promises: end -->\n\nMore.\n"
+PAGE = "# Real commits\n\n<!-- promises: begin -->\n|promise|CPU|\n|---|---|\n<!-- promises: end -->\n\nMore.\n"
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_an_honest_github_keeps_every_promise_and_the_page_says_so(hub: FakeGitH
     record = json.loads(Path("proof-github.json").read_text(encoding="utf-8"))
     assert [one["name"] for one in record["promises"]] == list(HONEST)
     page = Path("proof.md").read_text(encoding="utf-8")
-    assert page.count("| kept, 20") == page.count("([record](proof-github.json))") == 6
+    assert page.count("|kept, 20") == page.count("([record](proof-github.json))") == 6
     assert page.count(prove.EMPTY) == 6 * 4, "what was not run stays visible"
     assert page.startswith("# Real commits\n")
     assert page.endswith("More.\n")
@@ -109,7 +109,7 @@ def test_a_github_that_answers_wrongly_is_reported(hub: FakeGitHub, ends_with: E
     rows = [line for line in Path("proof.md").read_text("utf-8").splitlines() if "**broken**" in line]
     for (name, (_, said)), row in zip(WRONG.items(), rows, strict=True):
         assert said in printed.err.split(f"BROKEN: {EVERY.pulls[name].promise}\n")[1].splitlines()[0]
-        assert row.startswith(f"| {EVERY.pulls[name].promise} |")
+        assert row.startswith(f"|{EVERY.pulls[name].promise}|")
 
 
 @pytest.mark.slow

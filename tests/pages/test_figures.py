@@ -68,10 +68,10 @@ def test_the_costs_of_timing_are_those_of_its_records() -> None:
         phases = " / ".join(f"{costs[phase]:.1f}" for phase in ("calls", "verifying", "witness"))
         cells.append((f"{phases} s", f"{fmean(pct):.2f}%, {stdev(pct):.2f}%".replace("-", "−")))
     for row in zip(*cells, strict=True):
-        assert f"| {' | '.join(row)} |" in page("timing")
+        assert f"|{'|'.join(row)}|" in page("timing")
     for line in (DATA / "timing" / "README.md").read_text(encoding="utf-8").splitlines():
         if any(f"`{name}.json`" in line for name in names):
-            assert f"| {line.rsplit('|', 2)[1].strip()} s" in page("timing")
+            assert f"|{line.rsplit('|', 2)[1].strip()} s" in page("timing")
 
 
 @pytest.mark.slow
@@ -139,11 +139,11 @@ def worst() -> str:
     shares = json.loads((ROOT / "benchmarks/results/frontier.json").read_text(encoding="utf-8"))["identical"]
     alone = shares.pop("20% of processes 10% slower, head")[-1]
     most = max(share[-1] for share in shares.values())
-    told = f"{most:.1%} (unusual scatter), {alone:.1%} (every fifth process slows the head alone by 10%)"
+    told = f"{most:.1%} (unusual scatter), {alone:.1%} (the head runs 10% slower in every fifth process)"
     assert f"[simulated worst cases](statistics.md#error-rates): {told}" in page("proof")
     return (
-        f"raises this to up to {most:.1%} ([simulated](#error-rates)). If every fifth process slows the head alone by "
-        f"10%, it is {alone:.1%}"
+        f"raises this to up to {most:.1%} ([simulated](#error-rates)). If the head happens to run 10% slower in every "
+        f"fifth process, it is {alone:.1%}"
     )
 
 
@@ -152,7 +152,7 @@ def worst() -> str:
     [
         ("proof", planted),
         ("proof", lambda: fleet(r"\|(\d+) s\|\d+%\|", "[{:.0f} to {:.0f} s]")),
-        ("proof", lambda: fleet(r"%\|([\d.]+)\|", "{:.2f} to {:.2f} USD a pull request")),
+        ("proof", lambda: fleet(r"%\|([\d.]+)\|", "{:.2f} to {:.2f} USD a push")),
         ("fuzzing", latent),
         ("proof", found),
         ("statistics", worst),
@@ -160,7 +160,7 @@ def worst() -> str:
         ("fuzzing", lambda: "up to {cpu} cases on a CPU and {cuda} on a GPU".format_map(fuzz_trials.COVERED)),
         ("runner", lambda: f"stop it after {RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f} idle minutes"),
         ("runner", lambda: f"-mmin +{RULES.costs.gpu_hour['NVIDIA L4'].idle_minutes:.0f}"),
-        ("statistics", lambda: "of more than {:g}% | 2 | | of more than {:g}% | 3 |".format(*inference.LOTTERY_PCT)),
+        ("statistics", lambda: "of more than {:g}%|2| |of more than {:g}%|3|".format(*inference.LOTTERY_PCT)),
         (
             "statistics",
             lambda: f"needs at least {RULES.gates.regression_pct / RULES.gates.mean_regression_pct:g} cases",
@@ -204,8 +204,8 @@ slower than its reference, keep a try that is {ci.explain.next_step.KEEP_FROM} t
 - below {ci.explain.next_step.PROFILE_BELOW}: profile, remove
 - below {ci.explain.next_step.TUNE_BELOW}: full profile
 - below {ci.explain.next_step.NEXT_BOTTLENECK_FROM}: document
-{RULES.agents.gpu_seconds} by default
-at most {ci.lab.mcp_server.SESSION_GPU_SECONDS} of them in one [optimisation session]
+{RULES.agents.gpu_seconds} s by default
+one [optimisation session](loop.md) may use {ci.lab.mcp_server.SESSION_GPU_SECONDS} s
 - from {ci.explain.next_step.NEXT_BOTTLENECK_FROM}: profile again""",
     "loop": """\
 ends after {ci.lab.state.OPTIMISE_MINUTES} minutes (`--minutes`)
@@ -220,7 +220,7 @@ run {ci.bisect.first_failing.FUZZ_RUNS} times at BAD""",
     "cards": """\
 one for each kernel if there are at most {ci.commands.init.MOST_CARDS}
 fuzzing also allows {bench.kernel.compare.ROUNDING} times the error
-| {bench.kernel.card.FUZZED} draws |""",
+|{bench.kernel.card.FUZZED} draws|""",
     "comment": """\
 takes {ci.judge.reference.MEMORY_INCREASE_PCT}% more than the base
 REASON is one line of at most {ci.github.command.MAX_REASON} characters""",
@@ -251,7 +251,7 @@ of {ci.judge.prior.HISTORY_TO_DIRECT_DF} degrees of freedom
 more than `regression_pct` ({RULES.gates.regression_pct}%) slower
 Cliff's delta of single samples ≥ {ci.judge.verdict.CLIFFS_DELTA}
 at least `to_block` ({RULES.processes.to_block}) processes
-| a block (`to_block`) | {RULES.processes.to_block} |
+|a block (`to_block`)|{RULES.processes.to_block}|
 `improvement_pct` ({RULES.gates.improvement_pct}%)
 `margin_pct` ({RULES.gates.margin_pct}%)
 `mean_regression_pct` ({RULES.gates.mean_regression_pct}%)

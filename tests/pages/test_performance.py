@@ -24,7 +24,7 @@ def medians(name: str) -> dict[str, dict[str, float]]:
 
 def rows(heading: str) -> list[list[str]]:
     section = TEXT.split(f"## {heading}\n")[1].split("\n## ")[0]
-    return [line.strip("| ").split(" | ") for line in re.findall(r"^\| .*\|$", section, re.MULTILINE)[1:]]
+    return [line.strip("|").split("|") for line in re.findall(r"^\|[^-].*\|$", section, re.MULTILINE)[1:]]
 
 
 def test_the_attention_table_and_its_summary_are_of_the_record() -> None:
