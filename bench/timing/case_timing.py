@@ -512,7 +512,7 @@ def verifier_notes(case: CaseFacts, checked: protocol.CaseChecked) -> list[recor
 
 
 def finish(team: Team, measured: Runner) -> protocol.CaseDone:
-    """Ends the case in a process, whose last calls read inputs as any others: not what kernels in place left of them."""
+    """Ends the case in a process, whose last calls read inputs like any others: not what kernels in place left."""
     planned = team.verifier.ask(protocol.PlanCalls(count=len(measured.sides) + 1), protocol.Planned)
     return measured.ask(protocol.Finish(planned=planned), protocol.CaseDone)
 
