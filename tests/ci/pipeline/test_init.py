@@ -411,6 +411,14 @@ def test_a_repository_without_kernels_is_told_so(init: Any, tmp_path: Path, ends
     assert "write other cards by hand: https://" in ends_with(2, "init").out
 
 
+def test_a_task_of_one_tensor_gets_it_alone_and_parts_without_a_name_are_kept(init: Any, tmp_path: Path) -> None:
+    one = "def ref_kernel(data):\n    return data.sort()\n"
+    parts = "def ref_kernel(data):\n    x, _, weight = data\n    return x * weight\n"
+    init({"a/task.yml": TASK, "a/reference.py": one, "b/task.yml": TASK, "b/reference.py": parts})
+    assert "return ops.custom_kernel(data)" in card(tmp_path, "a")
+    assert "return ops.custom_kernel((x, part1, weight,))" in card(tmp_path, "b")
+
+
 def test_sources_that_a_function_returns_are_those_of_its_list(init: Any, tmp_path: Path) -> None:
     """What setup.py unpacks is not known; that of the lists that name this file, the one with CUDA is built, is."""
     setup = """from torch.utils.cpp_extension import CUDAExtension
