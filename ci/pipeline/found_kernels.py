@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from kernelgate.bench.core.errors import one_line
@@ -15,6 +15,9 @@ Read = Callable[[str], str]
 ArgumentKind = Literal["tensor", "tensors", "optional", "number"]
 ONE_ROW = re.compile(r"(?i)(?:.*_)?(?:weight|bias|gamma|beta|w|b|scale|norm_weight)s?")
 """How arguments with one row are called."""
+OUTPUT_NAME = re.compile(r"(?i)out(?:put)?s?(?:_.*)?|dst|dest(?:_.*)?|result|.*_out(?:put)?")
+SHORT_OUTPUT = re.compile(r"[ocdyOCDY]")  # where nothing is returned
+GRADIENT = re.compile(r"d_?|grad_")
 LEFT_OUT = re.compile(
     r"\..*|3rdparty|benchmarks?|build|docs|examples?|external|test(s|ing)?|third_?party|tools|tutorials|vendor"
 )
@@ -80,6 +83,16 @@ class Skipped:
 
 
 Finding = FoundKernel | Skipped
+
+
+def with_outputs(arguments: Sequence[Argument], returns: bool, constant: Sequence[str] = ()) -> tuple[Argument, ...]:
+    """Known by their names: the gradients of a backward pass, or else the outputs, which are none of the constant."""
+    known = {one.name for one in arguments}
+    long, short = ({one for one in known if pattern.fullmatch(one)} for pattern in (OUTPUT_NAME, SHORT_OUTPUT))
+    inputs = known - long - short
+    gradients = {one for one in known if GRADIENT.match(one) and GRADIENT.sub("", one, count=1) in inputs}
+    made = gradients or (long if returns else long | short).difference(constant)
+    return tuple(replace(one, written=one.kind == "tensor" and one.name in made) for one in arguments)
 
 
 def sources(names: Iterable[str], *ends: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from pathlib import Path
 from kernelgate.bench.core.files import CARDS
 from kernelgate.bench.kernel.card import OPEN
 from kernelgate.ci.pipeline import native_kernels, python_kernels
-from kernelgate.ci.pipeline.found_kernels import ONE_ROW, Argument, Finding, FoundKernel, Skipped, parsed
+from kernelgate.ci.pipeline.found_kernels import ONE_ROW, Argument, Finding, FoundKernel, Skipped, parsed, with_outputs
 from kernelgate.ci.pipeline.native_kernels import split
 
 CALLER = Path(__file__).parent / "caller"
@@ -48,6 +49,7 @@ class Repository:
 
 def found(repo: Repository, torch: str) -> tuple[Finding, ...]:
     """Every kernel, each under a name of its own."""
+    gc.disable()  # which takes longer than all else where many files are parsed, and frees nothing
     every: list[Finding] = [*native_kernels.find(repo.names, repo.read, torch)]
     solved = tuple(f"{folder}/" for folder in python_kernels.folders(repo.names))  # whose solutions are not the task
     modules = [one for one in python_kernels.modules(repo.names, repo.read) if not one.file.startswith(solved)]
@@ -56,6 +58,7 @@ def found(repo: Repository, torch: str) -> tuple[Finding, ...]:
     every += python_kernels.find([one for one in modules if one not in operators], repo.names)
     every += (kernel for one in operators for kernel in python_kernels.operator(one, repo.names))
     every += python_kernels.tasks(repo.names, repo.read)
+    gc.enable()
     every.sort(key=lambda one: (isinstance(one, Skipped), one.place.count("/")))  # what lies deep is often a variant
     return tuple(_renamed(every))
 
@@ -156,7 +159,7 @@ def _stale(name: str, text: str, repo: Repository) -> Iterator[str]:
 
 WIDTH = 110
 WHOLE = re.compile(
-    r"(?:.*_)?(?:ind(?:ex|ices)|idxs?|ids?|targets?|labels?|positions?|lens?|lengths?|seqlens?|indptr|table|offsets?)\d*",
+    r"(?:.*_)?(?:ind(?:ex|ices)|idxs?|ids?|targets?|labels?|positions?|lens?|lengths?|seqlens?|indptr|table|offsets?)(?:_[a-z]{1,2})?\d*",
     re.IGNORECASE,
 )
 """How arguments of whole numbers are called."""
@@ -164,36 +167,48 @@ TAKEN = frozenset({"case", "draw", "ops", "self"})
 
 
 def card_text(kernel: FoundKernel) -> str:
+    if not kernel.results and not any(one.written for one in kernel.arguments):
+        kernel = replace(kernel, arguments=with_outputs(kernel.arguments, returns=False))
     tensors = [_name(one) for one in kernel.arguments if one.kind in ("tensor", "tensors") and not one.written]
     written = [_name(one) for one in kernel.arguments if one.kind == "tensor" and one.written]
     named = re.findall(r"(\w+)=\d", kernel.cases[0]) if kernel.cases else ["M", "N"]
     rows, columns = f"case.{named[0]}", f"case.{named[min(1, len(named) - 1)]}"
     drawn = (f"{_name(one)}={_drawn(one, rows, columns)}" for one in kernel.arguments if _name(one) in tensors)
+    changed = [] if written or kernel.results else [_name(one) for one in kernel.arguments if one.kind == "tensor"][:1]
     outputs = written or list(kernel.results) or ["out"]
     fresh = [name if name not in tensors else f"{name}_result" for name in outputs]
     shaped = (f"{name}=Output({rows}, {columns})" for name in fresh)
     shapes = f"from {kernel.shapes}" if kernel.shapes else "as the kernel takes them"
     result = f"the right result in torch{f', from {kernel.oracle}' if kernel.oracle else ''}"
-    given, called = ", ".join(map(_value, kernel.arguments)), "" if written else "return "
-    unsaid = (f"the value of {one.name}" for one in kernel.arguments if one.kind == "number" and one.default is None)
+    given, called = ", ".join(map(_value, kernel.arguments)), "" if written or changed else "return "
+    unsaid = [f"the value of {one.name}" for one in kernel.arguments if one.kind == "number" and one.default is None]
+    unsaid += [f"it returns {', '.join(kernel.results)}, too"] if written and kernel.results else []
+    unsaid += [] if written or kernel.results or changed else ["it returns nothing: return what it overwrites"]
+    names = {kernel.build.text.partition("(")[0], "Kernel", "Kernel" if changed else "Output"}
+    made = [
+        "",
+        f"    def outputs({', '.join(('self', 'case', *tensors))}):",
+        f"        # {OPEN} shapes and dtypes of {', '.join(fresh)}",
+        *_wrapped("        return ", f"dict({', '.join(shaped)})"),
+    ]
+    if changed:
+        made = [f"    # {OPEN} it returns nothing: which inputs does it overwrite?", f'    in_place = ["{changed[0]}"]']
     lines = [
         f'"""{kernel.name}: {kernel.how}, {kernel.place}."""',
         "",
-        f"from kernelgate import {', '.join(sorted({kernel.build.text.partition('(')[0], 'Kernel', 'Output'}))}",
+        f"from kernelgate import {', '.join(sorted(names))}",
         "",
         "",
         f"class {kernel.name.title().replace('_', '') or 'Found'}(Kernel):",
         *(f"    # {OPEN} {text}" for text in kernel.build.open),
         *_wrapped("    build = ", kernel.build.text),
         *_cases(kernel),
+        *(made if changed else ()),
         "",
         "    def inputs(self, case, draw):",
-        f"        # {OPEN} the shapes of {', '.join(tensors) or 'its inputs'}, {shapes}",
+        f"        # {OPEN} shapes and dtypes of {', '.join(tensors) or 'its inputs'}, {shapes}",
         *_wrapped("        return ", f"dict({', '.join(drawn)})"),
-        "",
-        f"    def outputs({', '.join(('self', 'case', *tensors))}):",
-        f"        # {OPEN} shapes and dtypes of {', '.join(fresh)}",
-        *_wrapped("        return ", f"dict({', '.join(shaped)})"),
+        *(() if changed else made),
         "",
         f"    def call({', '.join(('self', 'ops', 'case', *written, *tensors))}):",
         *(f"        # {OPEN} {text}" for text in (*kernel.open, *unsaid)),
@@ -220,7 +235,7 @@ def _wrapped(begin: str, call: str) -> Iterator[str]:
 
 def _cases(kernel: FoundKernel) -> Iterator[str]:
     dtype = "bf16" if "bf16" in kernel.dtypes else kernel.dtypes[0]
-    yield f"    # {OPEN} which shapes are timed; the first is the target{', and its dtype' if kernel.cases else ''}"
+    yield f"    # {OPEN} which shapes and dtypes are timed and fuzzed; the first is the target"
     for name in kernel.lists:
         yield f"    {name} = ["
         yield from (f'        dict({axes}, dtype="{dtype}"),' for axes in kernel.cases or ("M=4096, N=4096",))

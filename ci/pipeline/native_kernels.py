@@ -26,23 +26,28 @@ from kernelgate.ci.pipeline.found_kernels import (
     named,
     parsed,
     quoted,
+    with_outputs,
 )
 
 BLOCK = re.compile(
-    r"\b((?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_EXPAND)?|PYBIND11_MODULE)\s*\(\s*\w+\s*,\s*(\w+)\s*\)\s*\{"
+    r"(?:\b((?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_EXPAND)?|PYBIND11_MODULE)\s*\(\s*\w+\s*,"
+    r"|\(\s*(?:py|pybind11)::module_?\s*&)\s*(\w+)\s*\)\s*\{|\b((?:torch|c10)::RegisterOperators)\s*\(\)"
 )
+"""Also a function that is handed the module, and a chain of `.op(…)`, up to its semicolon."""
+BINDS = ("TORCH_LIBRARY", "PYBIND11_MODULE", "::module", "RegisterOperators", "TVM_FFI_DLL_EXPORT")
 TVM_FFI = re.compile(r"^[ \t]*TVM_FFI_DLL_EXPORT_TYPED_FUNC\(\s*(\w+)\s*,\s*([\w:]+)\s*\)", re.MULTILINE)
 DEFINED = re.compile(
     r"(?P<type>(?:::|\.)(?:class_|enum_|exception)\s*<)"
     r"|(?:(?P<variable>\w+)\s*=\s*)?\b\w+\s*\.\s*def_submodule\(\s*\"(?P<submodule>\w+)\""
     r"|(?P<owner>\w*)\s*\.(?:def|op)\(\s*(?:TORCH_SELECTIVE_\w+\(\s*)?"
-    r"(?P<said>(?:\"(?:[^\"\\]|\\.)*\"\s*)+)(?:,\s*&?\s*(?P<function>[A-Za-z_][\w:]*))?"
+    r"(?P<said>(?:\"(?:[^\"\\]|\\.)*\"\s*)+)"
+    r"(?:,\s*(?:(?:\w+::overload_cast<|static_cast<[^()]*\(\*\)\s*\()(?P<types>[^()]*)\)?>\s*\(\s*)?&?\s*(?P<function>[A-Za-z_][\w:]*))?"
 )
 """What is bound, and to what: without an owner to that of the one before, `m.def(…).def(…)`."""
 SCHEMA = re.compile(r"([\w:.]+)\((.*)\)\s*->\s*(.*)", re.DOTALL)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|(\"(?:[^\"\\\n]|\\.)*\")", re.DOTALL)
-CLASSIC = re.compile(r"#\s*include\s*[<\"](?:torch/(?:all|extension|library|script|torch|types)\.h|ATen/|c10/)")
-OUTPUT_NAME = re.compile(r"out(?:put)?s?(?:_.*)?|o|c|C|dst|result|.*_out")
+CLASSIC = re.compile(r"#\s*include\s*[<\"](?:torch/(?:all|extension|library|python|script|torch|types)\.h|ATen/|c10/)")
+BEFORE = re.compile(r"^[ \t]*(?!return\b|else\b)([A-Za-z_][\w:<>,&*\s]*?[\s&*>])(?:\w+::)*\Z", re.MULTILINE)
 CONSTANT = re.compile(r"(-?\d[\d.]*(?:[eE][+-]?\d+)?)[fFlLuU]*|(true|false)")
 ON_CPU = re.compile(r"TORCH_LIBRARY_IMPL\(\s*\w+\s*,\s*CPU\b")
 KERNEL = re.compile(r"\b__global__\b[^;{]*\{")
@@ -63,13 +68,16 @@ def find(names: Sequence[str], read: Read, torch: str) -> Iterator[Finding]:
     found_sources = ((name, read(name)) for name in found_kernels.sources(names, *SOURCES))
     # Without comments, each line where it was.
     texts = {name: COMMENT.sub(lambda one: one[1] or "\n" * one[0].count("\n"), text) for name, text in found_sources}
-    bound = [(file, *one) for file, text in texts.items() for one in _bound(text)]
+    bound = [(file, *one) for file, text in texts.items() if any(map(text.count, BINDS)) for one in _bound(text)]
     if not bound:
         yield from _unbound(texts)
-    for file, how, line, name, function, schema in bound:
+    for file, how, line, name, function, types, schema in bound:
         place = f"{file}:{line}"
-        own = next((one for one in builds if file in one.sources), None)
-        found = of_schema(schema) if schema else _of_function(function, file, texts)
+        included = re.compile(rf'#\s*include.*\b{re.escape(posixpath.basename(file))}"')
+        own = next((one for one in builds if file in one.sources), None) or next(
+            (one for one in builds if any(included.search(texts.get(source, "")) for source in one.sources)), None
+        )
+        found = of_schema(schema) if schema else _of_function(function, types, file, texts)
         if found is None:
             why = f"its arguments cannot be read, for {function or 'its function'} is no plain one"
             yield Skipped(place, f"{name}: {why}")
@@ -106,10 +114,11 @@ def _line_at(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
 
 
-def _bound(text: str) -> Iterator[tuple[str, int, str, str, str]]:
-    """How, line, name below the module, C++ function and schema of every function that this file binds."""
+def _bound(text: str) -> Iterator[tuple[str, int, str, str, str, str]]:
+    """How, line, name below the module, C++ function, types of an overload and schema of what this file binds."""
     for block in BLOCK.finditer(text):
-        body = text[block.end() : closing(text, block.end() - 1)]
+        end = text.find(";", block.end()) if block[3] else closing(text, block.end() - 1)
+        body = text[block.end() : end]
         modules: dict[str, str | None] = {block[2]: ""}
         owner: str | None = ""  # None for a type, whose methods are no kernels
         for one in DEFINED.finditer(body):
@@ -123,9 +132,10 @@ def _bound(text: str) -> Iterator[tuple[str, int, str, str, str]]:
                 name = said.partition("(")[0].partition("::")[2] or said.partition("(")[0]
                 if owner is not None and name.isidentifier():
                     line, schema = _line_at(text, block.end() + one.start("said")), said if "->" in said else ""
-                    yield block[1], line, f"{owner}{name}", one["function"] or "", schema
+                    how = block[1] or block[3] or "PYBIND11_MODULE"
+                    yield how, line, f"{owner}{name}", one["function"] or "", one["types"] or "", schema
     for export in TVM_FFI.finditer(text):
-        yield "TVM_FFI_DLL_EXPORT_TYPED_FUNC", _line_at(text, export.start(1)), export[1], export[2], ""
+        yield "TVM_FFI_DLL_EXPORT_TYPED_FUNC", _line_at(text, export.start(1)), export[1], export[2], "", ""
 
 
 def of_schema(schema: str) -> Signature | None:
@@ -145,28 +155,27 @@ def of_schema(schema: str) -> Signature | None:
     return tuple(arguments), _names(len(returned))
 
 
-def _of_function(function: str, file: str, texts: Mapping[str, str]) -> Signature | None:
+def _of_function(function: str, types: str, file: str, texts: Mapping[str, str]) -> Signature | None:
     name = function.rpartition("::")[2]
     if not name:
         return None
-    defined = re.compile(
-        rf"^[ \t]*(?!return\b|else\b)([A-Za-z_][\w:<>,&*\s]*?[\s&*>])(?:\w+::)*{re.escape(name)}\s*\(", re.MULTILINE
-    )
+    called = re.compile(rf"\b{re.escape(name)}\s*\(")
     for text in (texts[file], *(text for other, text in texts.items() if other != file)):
-        if name in text and (one := defined.search(text)):
+        for one in called.finditer(text) if name in text else ():
+            defined = BEFORE.search(text, max(0, one.start() - 400), one.start())
             end = closing(text, one.end() - 1)
-            returned = (TRAILING.match(text, end) or one)[1]
-            if not re.search(r"\bvoid\s*$|Tensor", returned):
-                return (), ()  # no kernel: it plans, or tells a size
-            results = ("results",) if "vector" in returned else _names(returned.count("Tensor"))
             declared = split(text[one.end() : end])
+            if defined is None or (types and len(declared) != len(split(types))):
+                continue
+            returned = (TRAILING.match(text, end) or defined)[1]
+            if not re.search(r"\b(?:void|auto)\s*$|Tensor", returned):
+                return (), ()  # no kernel: it plans, or tells a size
+            results = ("results",) if re.search("vector|auto", returned) else _names(returned.count("Tensor"))
             if not any("Tensor" in one and "ptional" not in one for one in declared):
                 declared = [re.sub(r"[oO]ptional", "", one) if "Tensor" in one else one for one in declared]
             taken = [_cpp_argument(one) for one in declared]
-            known = {one.name for one in taken}
-            gradients = (one.name[0] == "d" and one.name[1:] in known for one in taken)
-            written = (replace(one, written=one.written or of) for one, of in zip(taken, gradients, strict=True))
-            return tuple(written), results
+            constant = [one.name for one, said in zip(taken, declared, strict=True) if "const" in said]
+            return with_outputs(taken, bool(results), constant), results
     return None
 
 
@@ -177,11 +186,10 @@ def _cpp_argument(text: str) -> Argument:
     if "ptional" in declared:
         kind = "optional"
     elif "Tensor" in declared:
-        kind = "tensors" if "vector" in declared or "List" in declared else "tensor"
-    written = kind == "tensor" and "const" not in declared and bool(OUTPUT_NAME.fullmatch(name))
+        kind = "tensors" if re.search("vector|List|pair|tuple", declared) else "tensor"
     # As Python writes it, where it is a constant: what binds a function leaves the default out.
     constant = CONSTANT.fullmatch(default.strip())
-    return Argument(name, kind, (constant[1] or constant[2].title()) if constant else None, written)
+    return Argument(name, kind, (constant[1] or constant[2].title()) if constant else None)
 
 
 def split(text: str) -> list[str]:
@@ -215,9 +223,9 @@ MAY_BUILD = re.compile(r"(CUDA|Cpp)Extension\(|cpp_extension")
 SUFFIXES = (".cpp", ".cc", ".cxx", ".cu")
 OURS = re.compile(
     r"-gencode.*|arch=.*|--generate-code.*|-arch.*|--threads.*|-t=?\d*|-lineinfo|-O3|(-Xcompiler=)?-fPIC|-shared|"
-    r"-v|-Xptxas=(-v|--verbose)|--ptxas-options.*|-std=.*|-D_GLIBCXX_USE_CXX11_ABI.*|-DTORCH_EXTENSION_NAME.*|-ccbin.*|--resource-usage"
+    r"-v|(-Xptxas|--ptxas-options)=(-v|--verbose)|-std=.*|-W(?![alp],).*|-O0|-g|-G|-fdiagnostics-.*|-D_GLIBCXX_USE_CXX11_ABI.*|-DTORCH_EXTENSION_NAME.*|-ccbin.*|--resource-usage"
 )
-"""Flags that the build sets by itself, or that change no code."""
+"""Flags that the build sets by itself, that change no code, or that are for a debugger."""
 OF_A_TOOL = re.compile(r"-X[a-z]+")
 
 
@@ -246,7 +254,7 @@ def _of_python(name: str, text: str, names: Sequence[str]) -> Iterator[Build]:
     calls = [one for one in ast.walk(tree) if isinstance(one, ast.Call)]
     made = [one for one in calls if ast.unparse(one.func).rpartition(".")[2] in EXTENSIONS | classes]
     known = [build for one in made if (build := reader.extension(f"{name}:{one.lineno}", one))]
-    unread = [f"its flags, which {name} computes"]
+    unread = [f"its flags and maybe more sources, which {name} computes"]
     yield from known or (_extension(files, (), (), unread) for files in reader.lists(tree))
 
 
@@ -256,6 +264,9 @@ class _Reader:
     def __init__(self, tree: ast.Module, folder: str, names: Sequence[str]) -> None:
         self.folder, self.names = folder, names
         self.values: dict[str, list[ast.expr]] = {}
+        chosen = {id(one) for choice in ast.walk(tree) if isinstance(choice, ast.If) for one in ast.walk(choice)}
+        self.branched: set[str] = set()
+        self.guessed = False  # whether words() came from a branch of a condition
         for node in ast.walk(tree):
             match node:
                 case ast.Assign(targets=[target], value=value):
@@ -270,9 +281,11 @@ class _Reader:
                 case _:
                     continue
             self.values.setdefault(ast.unparse(target), []).append(value)
+            self.branched |= {ast.unparse(target)} if id(node) in chosen else set()
 
     def words(self, node: ast.expr, seen: frozenset[str] = frozenset()) -> Iterator[str]:
         """Every text in an expression, in the order of its lists."""
+        self.guessed |= isinstance(node, ast.IfExp) or (isinstance(node, ast.Name) and node.id in self.branched)
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
         elif isinstance(node, ast.Name) and node.id not in seen:
@@ -310,28 +323,33 @@ class _Reader:
         sources = given.get("sources") or (call.args[1] if len(call.args) > 1 else None)
         files = tuple(dict.fromkeys(self.files(sources))) if sources else ()
         arguments, name = given.get("extra_compile_args"), ""
-        while isinstance(arguments, ast.Name) and self.values.get(arguments.id):
-            name, arguments = arguments.id, self.values[arguments.id][-1]
+        last = {one: given[-1] for one, given in self.values.items() if isinstance(given[-1], ast.Dict | ast.Name)}
+        while isinstance(arguments, ast.Name) and arguments.id in last:
+            name, arguments = arguments.id, last.pop(arguments.id)
         said = {"cxx": arguments} if arguments else {}
         if isinstance(arguments, ast.Dict):
             pairs = zip(arguments.keys, arguments.values, strict=True)
             said = {str(key.value): value for key, value in pairs if isinstance(key, ast.Constant)}
         later = {key: self.values.get(f"{name}[{key!r}]", []) for key in ("cxx", "nvcc")}
+        self.guessed = False
         loaded = {"cxx": None, "nvcc": given.get("extra_cuda_cflags")}
         host, nvcc = (
             [flag for one in (said.get(key), *more, loaded[key]) if one for flag in _flags(self.words(one))]
             for key, more in later.items()
         )
+        folders = [*self._folders(given.get("include_dirs"))]
         both = (
             *(one for one in host if one[:2] in ("-D", "-U", "-I")),
             *self._defined(given.get("define_macros")),
-            *self._folders(given.get("include_dirs")),
+            *(one for one in folders if one.startswith("-I")),
         )
         unread = []
         if not all(isinstance(one, ast.List) or any(self.words(one)) for one in said.values()):
             unread.append(f"its flags, which {place} computes")
-        if any(later.values()):
+        if any(later.values()) or self.guessed:
             unread.append(f"the flags of {place}, where every branch of its conditions was taken")
+        if gone := [one for one in folders if not one.startswith("-I")]:
+            unread.append(f"{place} includes from {', '.join(gone)}, which is not here")
         if lost := [one for one in host if one not in both]:
             unread.append(f"the C++ compiler's own flags of {place} are left out: {' '.join(lost)}")
         return _extension(files, both, nvcc, unread) if files else None
@@ -344,11 +362,11 @@ class _Reader:
                     yield f"-D{name}" if value is None else f"-D{name}={value}"
 
     def _folders(self, node: ast.expr | None) -> Iterable[str]:
-        if node is None:
-            return
-        for item in node.elts if isinstance(node, ast.List | ast.Tuple) else [node]:
-            words = [word.strip("/") for word in self.words(item)]
-            yield from _include("/".join(word for word in words if word), self.folder, self.names)
+        """As flags those that are here, and the others as they are written."""
+        given = self.values.get(node.id, []) if isinstance(node, ast.Name) else [node] if node else []
+        for item in (each for one in given for each in (one.elts if isinstance(one, ast.List | ast.Tuple) else [one])):
+            path = "/".join(filter(None, (word.strip("/") for word in self.words(item))))
+            yield from [*_include(path, self.folder, self.names)] or filter(None, [path])
 
 
 def _matching(pattern: str, folder: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -365,8 +383,9 @@ def _flags(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def _include(written: str, folder: str, names: Sequence[str]) -> Iterator[str]:
+    """Where there is such a folder here, or in a submodule, of which git names the top alone."""
     path = posixpath.normpath(posixpath.join(folder, written)).lstrip("/")
-    if written and any(name.startswith(f"{path}/") for name in names):
+    if written and any(name.startswith(f"{path}/") or f"{path}/".startswith(f"{name}/") for name in names):
         yield f"-I{path}"
 
 

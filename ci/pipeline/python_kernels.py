@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from kernelgate.ci.pipeline.found_kernels import Argument, Build, FoundKernel, R
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 DTYPES = ("fp16", "bf16", "fp32")
 JIT = re.compile(r"(?:triton\.|tl\.|gluon\.)?jit\b|triton_jit\b")
+MAY_LAUNCH = re.compile(r"jit\b|\]\s*\(|BenchmarkOperator")
 OF_TENSORS = {
     *("contiguous", "data_ptr", "device", "dtype", "element_size", "flatten", "is_contiguous", "is_cuda", "ndim"),
     *("new_empty", "numel", "permute", "reshape", "shape", "size", "stride", "transpose", "unsqueeze", "view"),
@@ -36,8 +37,9 @@ class Module:
 
     @property
     def functions(self) -> Iterator[tuple[Function, ast.ClassDef | None]]:
-        """The functions at its top, and those of its classes."""
-        for node in self.tree.body:
+        """The functions at its top, also on a branch of a condition, and those of its classes."""
+        for node in (nodes := [*self.tree.body]):
+            nodes += node.body if isinstance(node, ast.If | ast.Try) else []
             if isinstance(node, Function):
                 yield node, None
             elif isinstance(node, ast.ClassDef):
@@ -45,19 +47,23 @@ class Module:
 
 
 def modules(names: Sequence[str], read: Read) -> list[Module]:
-    return [Module(name, parsed(read(name))) for name in found_kernels.sources(names, ".py") if "triton" in read(name)]
+    texts = ((name, read(name)) for name in found_kernels.sources(names, ".py"))
+    return [Module(name, parsed(text)) for name, text in texts if "triton" in text and MAY_LAUNCH.search(text)]
 
 
 def find(every: Sequence[Module], names: Sequence[str]) -> Iterator[found_kernels.Finding]:
-    jitted = {name for module in every for name in _jitted(module.tree)}
-    for module in every:
+    own, imported = zip(*(_named_in(module.tree) for module in every), strict=True) if every else ((), ())
+    jitted = set().union(*own)
+    for module, names_here, names_there in zip(every, own, imported, strict=True):
+        seen = names_here | (names_there & jitted)
         for function, owner in module.functions:
             if function.name in jitted:
                 continue
             called = f"{owner.name}.{function.name}" if owner else function.name
             of_autograd = owner is not None and "Function" in bases(owner)
-            if not _launches(function, jitted):
-                if (line := _unclear(function, jitted)) is not None:
+            nodes = [*ast.walk(function)]
+            if not _launches(nodes, jitted):
+                if (line := _unclear(function, nodes, seen)) is not None:
                     yield Skipped(f"{module.file}:{line}", f"{called}: {HANDED}")
             elif owner is None or (of_autograd and function.name == "forward"):
                 yield _kernel(module, function, owner, names)
@@ -65,41 +71,46 @@ def find(every: Sequence[Module], names: Sequence[str]) -> Iterator[found_kernel
                 yield Skipped(f"{module.file}:{function.lineno}", f"{called}: {SAVED if of_autograd else OF_OBJECT}")
 
 
-def _jitted(tree: ast.Module) -> Iterator[str]:
-    """Functions under a decorator, and NAME of NAME = triton.jit(function)."""
+def _named_in(tree: ast.Module) -> tuple[set[str], set[str]]:
+    """Functions under a decorator, and NAME of NAME = triton.jit(function); and all names that are imported."""
+    jitted, imported = set(), set()
     for node in ast.walk(tree):
         if isinstance(node, Function) and any(JIT.match(ast.unparse(one)) for one in node.decorator_list):
-            yield node.name
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and JIT.match(ast.unparse(node.value)):
-            yield ast.unparse(node.targets[0])
+            jitted.add(node.name)
+        elif isinstance(node, ast.Assign) and JIT.match(ast.unparse(getattr(node.value, "func", node.targets[0]))):
+            jitted.add(ast.unparse(node.targets[0]))
+        elif isinstance(node, ast.ImportFrom):
+            imported |= {one.name for one in node.names}
+    return jitted, imported
 
 
 def bases(node: ast.ClassDef) -> set[str]:
     return {ast.unparse(base).rpartition(".")[2] for base in node.bases}
 
 
-def _launches(function: Function, jitted: set[str]) -> bool:
-    """Whether it calls kernel[grid](…), maybe by a local name."""
-    choices = (one for one in ast.walk(function) if isinstance(one, ast.Assign))
+def _launches(nodes: Sequence[ast.AST], jitted: set[str]) -> bool:
+    """Whether a function calls kernel[grid](…), maybe by a local name."""
+    launched = [called for called, _ in _calls(nodes)]
+    choices = (one for one in nodes if launched and isinstance(one, ast.Assign))
     local = {
         ast.unparse(one.targets[0])
         for one in choices
         if isinstance(one.value, ast.Name | ast.Attribute | ast.IfExp) and named(one.value) & jitted
     }
-    return any(named(called) & (jitted | local) for called, _ in _calls(function))
+    return any(named(called) & (jitted | local) for called in launched)
 
 
-def _calls(function: Function) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
-    for one in ast.walk(function):
+def _calls(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
+    for one in nodes:
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Subscript):
             yield one.func.value, one.args
 
 
-def _unclear(function: Function, jitted: set[str]) -> int | None:
+def _unclear(function: Function, nodes: Sequence[ast.AST], jitted: set[str]) -> int | None:
     """The first line that hands a kernel on, compiles one, or launches what it is given."""
     given = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)} - {"self"}
-    lines = [called.lineno for called, _ in _calls(function) if named(called) & given]
-    for one in (one for one in ast.walk(function) if isinstance(one, ast.Call)):
+    lines = [called.lineno for called, _ in _calls(nodes) if named(called) & given]
+    for one in (one for one in nodes if isinstance(one, ast.Call)) if jitted else ():
         warmed = isinstance(one.func, ast.Attribute) and one.func.attr == "warmup" and named(one.func.value)
         handed = set().union(*map(named, (*one.args, *(each.value for each in one.keywords))))
         if (handed & jitted) or (warmed and warmed & (jitted | given)):
@@ -133,7 +144,7 @@ def snake(name: str) -> str:
     return re.sub(r"\W+", "_", words).lower()
 
 
-def package(file: str, names: Sequence[str]) -> Build:
+def package(file: str, names: Collection[str]) -> Build:
     """Of a module: a Package where that lies at the root or in src/, else a copy of it."""
     folder = posixpath.dirname(file)
     inside = f"{folder}/__init__.py" in names
@@ -156,7 +167,7 @@ def arguments(function: Function) -> tuple[Argument, ...]:
     defaults = [*([None] * left), *given.defaults, *given.kw_defaults]
     attributes = (one for one in ast.walk(function) if isinstance(one, ast.Attribute) and one.attr in OF_TENSORS)
     asked = {one.value.id for one in attributes if isinstance(one.value, ast.Name)}
-    handed = {one.id for _, words in _calls(function) for one in words if isinstance(one, ast.Name)}
+    handed = {one.id for _, words in _calls(ast.walk(function)) for one in words if isinstance(one, ast.Name)}
     tensors = asked | {name for name in handed if SHORT.fullmatch(name)}
     pairs = zip(named, defaults, strict=True)
     return tuple(Argument(one.arg, _kind(one, tensors), ast.unparse(value) if value else None) for one, value in pairs)
@@ -251,6 +262,7 @@ def _task(name: str, benchmarks: Sequence[Any], names: Sequence[str], read: Read
     tree = parsed(read(reference) if reference in names else "")
     defined = (one for one in tree.body if isinstance(one, Function))
     oracle = next((one for one in defined if one.name == "ref_kernel"), None)
+    parts = _taken_apart(oracle)
     copied = quoted(f'cp {folder or "."}/*.py "$KERNELGATE_OUT"')
     listed = (_case(one) for one in benchmarks if isinstance(one, dict))
     return FoundKernel(
@@ -260,12 +272,12 @@ def _task(name: str, benchmarks: Sequence[Any], names: Sequence[str], read: Read
         line=1,
         called="ops.custom_kernel",
         build=Build(f'Command({copied}, "submission", [{quoted(folder or ".")}])', (folder or ".",)),
-        arguments=tuple(Argument(one, "tensor") for one in _taken_apart(oracle)) or (Argument("data", "tensor"),),
+        arguments=tuple(Argument(one, "tensor") for one in parts) or (Argument("data", "tensor"),),
         results=("out",),
         cases=tuple(filter(None, dict.fromkeys(listed))),
         oracle=f"ref_kernel(), {reference}:{oracle.lineno}" if oracle else "",
-        given="(({},))",
-        open=("what else generate_input() puts into the tuple that custom_kernel() takes",),
+        given="(({},))" if parts else "({})",
+        open=("what else generate_input() puts into what custom_kernel() takes",),
     )
 
 
@@ -282,5 +294,6 @@ def _taken_apart(function: Function | None) -> list[str]:
     data = {one.arg for one in function.args.args} if function else set()
     for node in ast.walk(function) if function else ():
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in data:
-            return [one.id for one in ast.walk(node.targets[0]) if isinstance(one, ast.Name) and one.id != "_"]
+            parts = [one.id for one in ast.walk(node.targets[0]) if isinstance(one, ast.Name)]
+            return [one if one != "_" else f"part{at}" for at, one in enumerate(parts)]
     return []

@@ -311,7 +311,7 @@ def test_operators_of_tritonbench_and_tasks_of_kernelbot(init: Any, tmp_path: Pa
     assert "SimpleNamespace" not in fast
     assert "# OPEN: scale of the operator: types.SimpleNamespace(...) in place of None" in scaled
     assert "from Operator.plain(), my_bench/operators/softmax/operator.py:5" in fast
-    assert "the shapes of x, from Operator.get_input_iter(), my_bench/operators/softmax/operator.py:13" in fast
+    assert "shapes and dtypes of x, from Operator.get_input_iter(), my_bench/operators/softmax/operator.py:13" in fast
     written = card(tmp_path, "scale")
     assert written.count("dict(numrows=64, size=1024") == 1, "an axis has letters and digits, and two cases differ"
     assert "ops.custom_kernel((x, weight,))" in written.replace("weight))", "weight,))")
@@ -411,6 +411,133 @@ def test_a_repository_without_kernels_is_told_so(init: Any, tmp_path: Path, ends
     assert "write other cards by hand: https://" in ends_with(2, "init").out
 
 
+CHAIN = """#include <torch/script.h>
+API torch::Tensor
+scatter(torch::Tensor src, torch::Tensor index, int64_t dim, std::optional<torch::Tensor> out) { return src; }
+static auto registry = torch::RegisterOperators()
+    .op("my_ops::scatter", &scatter)
+    .op("my_ops::version", [] { return 3; });
+"""
+HEADER = """void gemm(const at::Tensor& a, const std::pair<at::Tensor, at::Tensor>& scaled, const at::Tensor& d);
+static void register_apis(pybind11::module_& m) { m.def("gemm", &gemm); }
+"""
+OVERLOADED = """#include <torch/python.h>
+#include "apis/gemm.hpp"
+void quantize(torch::Tensor x, torch::Tensor output, float scale, int block);
+void quantize(torch::Tensor x, torch::Tensor output, int block);
+torch::Tensor quantize(torch::Tensor x, float scale);
+auto cast(torch::Tensor x) { return x.to(torch::kHalf); }
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("quantize", py::overload_cast<torch::Tensor, torch::Tensor, int>(&quantize));
+  m.def("scaled", static_cast<torch::Tensor (*)(torch::Tensor, float)>(&quantize));
+  m.def("cast", &cast);
+}
+"""
+
+
+def test_of_chains_functions_and_overloads_the_operators_are_found(init: Any, tmp_path: Path) -> None:
+    setup = "from torch.utils.cpp_extension import CUDAExtension\nCUDAExtension('ops', ['csrc/api.cpp'])"
+    sources = {"csrc/api.cpp": OVERLOADED, "csrc/apis/gemm.hpp": HEADER, "csrc/scatter.cpp": CHAIN}
+    _, said = init({**sources, "setup.py": setup})
+    bound = dict.fromkeys(("quantize", "scaled", "cast", "gemm"), "PYBIND11_MODULE")
+    assert found(said) == {"scatter": "torch::RegisterOperators", **bound}
+    assert "return ops.scatter(src, index, 1, None)" in card(tmp_path, "scatter")
+    assert "def call(self, ops, case, output, x): # OPEN: the value of block ops.quantize(x, output, 1)" in card(
+        tmp_path, "quantize"
+    )
+    assert all('Extension("csrc/api.cpp", torch="' in card(tmp_path, name) for name in ("quantize", "gemm"))
+    assert "return ops.scaled(x, 1)" in card(tmp_path, "scaled")
+    assert "return ops.cast(x)" in card(tmp_path, "cast")
+    assert "scaled=[draw(" in card(tmp_path, "gemm"), "a pair is no tensor"
+
+
+WRITES = """import torch, triton
+@triton.jit
+def kernel(x, y):
+    pass
+if triton.__version__ > "2":
+    def norm(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor):
+        kernel[(1,)](x, y)
+def attention_backward(q: torch.Tensor, o: torch.Tensor, do: torch.Tensor, dq: torch.Tensor):
+    kernel[(1,)](q, dq)
+def rope(q: torch.Tensor, cos: torch.Tensor):
+    kernel[(1,)](q, cos)
+def each(tensors: list[torch.Tensor]):
+    kernel[(1,)](tensors[0], tensors[1])
+def chosen(activation):
+    return torch.compile(activation)
+"""
+
+
+def test_what_a_kernel_writes_is_known_by_its_name_or_asked(init: Any, tmp_path: Path) -> None:
+    both = 'TORCH_LIBRARY(my_ops, m) { m.def("attention(Tensor! q, Tensor k) -> Tensor"); }'
+    other = "import triton\n@triton.jit\ndef activation(x):\n    pass\n"
+    _, said = init({"ops/__init__.py": "", "ops/norm.py": WRITES, "other.py": other, "csrc/ops.cpp": both})
+    assert "def call(self, ops, case, y, x, w): ops.norm(x, w, y)" in card(tmp_path, "norm")
+    backward = card(tmp_path, "attention_backward")
+    assert "def call(self, ops, case, dq, q, o, do): ops.attention_backward(q, o, do, dq)" in backward
+    rope = card(tmp_path, "rope")
+    assert '# OPEN: it returns nothing: which inputs does it overwrite? in_place = ["q"] def inputs' in rope
+    assert "def call(self, ops, case, q, cos): # OPEN" not in rope
+    assert "Output" not in rope
+    assert "# OPEN: it returns nothing: return what it overwrites return ops.each(tensors)" in card(tmp_path, "each")
+    assert "# OPEN: it returns out, too" in card(tmp_path, "attention")
+    assert [one for one in said["skipped"] if "chosen" in one] == []
+
+
+FLAGS = """import os
+from torch.utils.cpp_extension import CUDAExtension
+cxx = ["-O3", "-g", "-Wno-psabi", "-fdiagnostics-color=always", "-DFAST" if os.getenv("FAST") else "-DSLOW"]
+nvcc = ["-O0", "-G", "-Wall", "--ptxas-options=-v", "--ptxas-options=-v,--register-usage-level=10"]
+folders = [f"{HOME}/include", "include", os.path.join(HERE, "csrc", "cutlass/include"), "csrc/gone"]
+CUDAExtension("ops", ["csrc/norms.cpp"], include_dirs=folders, extra_compile_args={"cxx": cxx, "nvcc": nvcc})
+"""
+APPENDED = """import os
+from torch.utils.cpp_extension import CUDAExtension
+cxx = ["-DALWAYS"]
+if os.getenv("FAST"):
+    cxx.append("-DFAST")
+CUDAExtension("ops", ["csrc/norms.cpp"], extra_compile_args=cxx)
+"""
+
+
+@pytest.mark.parametrize("setup", [FLAGS, APPENDED])
+def test_a_flag_of_a_branch_is_asked_and_one_for_a_debugger_left_out(setup: str, init: Any, tmp_path: Path) -> None:
+    (tmp_path / "csrc/cutlass").mkdir(parents=True)
+    git(tmp_path / "csrc/cutlass", "init", "-q")
+    git(
+        tmp_path / "csrc/cutlass",
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b",
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "a",
+    )
+    _, said = init({**NORMS, "setup.py": setup})
+    left = [one for one in said["left"] if "flags" in one and "norm_fwd" in one]
+    assert len(left) == 1, left
+    assert left[0].endswith("where every branch of its conditions was taken")
+    forward = card(tmp_path, "norm_fwd")
+    if setup == APPENDED:
+        assert 'flags=["-DALWAYS", "-DFAST"]' in forward
+    else:
+        assert 'flags=["-DFAST", "-DSLOW", "-Iinclude", "-Icsrc/cutlass/include"]' in forward
+        assert "includes from csrc/gone, which is not here" in forward
+        assert 'nvcc_flags=["--ptxas-options=-v,--register-usage-level=10"]' in forward
+
+
+def test_a_task_of_one_tensor_gets_it_alone_and_parts_without_a_name_are_kept(init: Any, tmp_path: Path) -> None:
+    one = "def ref_kernel(data):\n    return data.sort()\n"
+    parts = "def ref_kernel(data):\n    x, _, weight = data\n    return x * weight\n"
+    init({"a/task.yml": TASK, "a/reference.py": one, "b/task.yml": TASK, "b/reference.py": parts})
+    assert "return ops.custom_kernel(data)" in card(tmp_path, "a")
+    assert "return ops.custom_kernel((x, part1, weight,))" in card(tmp_path, "b")
+
+
 def test_sources_that_a_function_returns_are_those_of_its_list(init: Any, tmp_path: Path) -> None:
     """What setup.py unpacks is not known; that of the lists that name this file, the one with CUDA is built, is."""
     setup = """from torch.utils.cpp_extension import CUDAExtension
@@ -422,4 +549,4 @@ extension("norms", files, extra_compile_args=flags)
     code, said = init({**NORMS, "csrc/norms_sycl.cpp": "", "setup.py": setup})
     assert code == 0
     assert 'build = Extension("csrc/norms_kernel.cu", "csrc/norms.cpp", torch="' in card(tmp_path, "norm_fwd")
-    assert any(one.endswith("its flags, which setup.py computes") for one in said["left"])
+    assert any(one.endswith("its flags and maybe more sources, which setup.py computes") for one in said["left"])
