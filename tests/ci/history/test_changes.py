@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import tracemalloc
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from kernelgate.ci.history import changes, nights
+from kernelgate.ci.history import changes, levels, nights
 from kernelgate.ci.history.changes import Night
 from kernelgate.ci.history.facts import Change
 from kernelgate.ci.history.nights import PairMeasured
@@ -128,6 +129,27 @@ def test_nights_like_the_one_before_are_no_changes_and_do_not_hide_one() -> None
     assert changes.of_series(series(wander)) == ()
     wander[100:] += 0.02
     assert any(one.previous_place < 100 <= one.place for one in changes.of_series(series(wander)))
+
+
+def taken(ask: Callable[[], object]) -> int:
+    """The most bytes at once that numbers take meanwhile."""
+    tracemalloc.start()
+    ask()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def test_a_long_series_is_looked_at_on_the_levels_that_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight levels take no more than three times what one does, and are found as on all levels at once."""
+    flat, errors = noise(1600), np.full(1600, 2e-4)
+    values = flat + 0.01 * (np.arange(1600) // 200)
+    assert taken(lambda: levels.of_series(values, errors)) < 3 * taken(lambda: levels.of_series(flat, errors))
+    near = levels.of_series(values, errors)
+    monkeypatch.setattr(levels, "STRETCH", len(values))
+    every = levels.of_series(values, errors)
+    assert near.chances == pytest.approx(every.chances, abs=1e-3)
+    assert near.means == pytest.approx(every.means, abs=1e-5)
 
 
 SUSPECTED = Change("step", "aaaaaaa", 10, "bbbbbbb", 13, "e", 1.0, (0.8, 1.2))
