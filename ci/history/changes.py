@@ -27,6 +27,8 @@ LIKELY = 0.001
 """A gap between nights belongs to a change if it holds it with at least this probability."""
 KNOTS = 32
 """Nights at which a ramp is tried to begin or to end."""
+AT_ONCE = 50
+"""Ramps that are tried together: what is reckoned of more does not stay in the processor's cache."""
 NUMBERS: Final = {"step": 3, "drift": 5}
 """What each may choose: its size, and its places, of which each counts twice since it is one of all nights."""
 TINY = 1e-9
@@ -296,20 +298,23 @@ def _ramp(looks: Looks, others: Sequence[Array], low: int, high: int) -> Ramp | 
         if not long:
             return None
         ends = np.array(long)
-        shapes = _shapes(ends, places, slice(low, high))
-        best, size, error, misfit = looks.best(shapes, beside, low)
-        at = best % len(ends)
+        fitted = (_fitted(looks, beside, places, some) for some in np.array_split(ends, len(ends) // AT_ONCE + 1))
+        ramp = min(fitted, key=lambda one: one.misfit)
         if gap == 1:
-            shape = np.pad(shapes[best], (low, len(places) - high), constant_values=(0.0, 1.0))
-            return Ramp(int(ends[at, 0]), int(ends[at, 1]), size, error, misfit, shape)
+            return ramp
         near, gap = range(-gap, gap + 1, max(1, gap // 4)), max(1, gap // 4)  # closer and closer around the best
-        firsts, lasts = ([int(end) + off for off in near if low <= end + off < high] for end in ends[at])
+        firsts, lasts = ([end + off for off in near if low <= end + off < high] for end in (ramp.first, ramp.last))
 
 
-def _shapes(ends: Array, places: Array, seen: slice) -> Array:
-    """In these nights, of drifts from one of them to another: even ones by commits, since nights may have none or many,
-    then those that begin or end slowly, or do both."""
+def _fitted(looks: Looks, beside: Array, places: Array, ends: Array) -> Ramp:
+    """The drift from one of these nights to another that fits best: even ones by commits, since nights may have none or
+    many, and those that begin or end slowly, or do both."""
+    start, stop = ends.min(), ends.max() + 1  # where any of them is under way
     firsts, lasts = places[ends[:, :1]], places[ends[:, 1:]]
-    even = np.clip((places[seen] - firsts) / (lasts - firsts), 0.0, 1.0)
+    even = np.clip((places[start:stop] - firsts) / (lasts - firsts), 0.0, 1.0)
     late, early = even**2, (1 - even) ** 2
-    return np.concatenate([even, late, 1 - early, late**2, 1 - early**2, late * (3 - 2 * even)])
+    shapes = np.concatenate([even, late, 1 - early, late**2, 1 - early**2, late * (3 - 2 * even)])
+    best, size, error, misfit = looks.best(shapes, beside, start)
+    first, last = ends[best % len(ends)].tolist()
+    shape = np.pad(shapes[best], (start, len(places) - stop), constant_values=(0.0, 1.0))
+    return Ramp(first, last, size, error, misfit, shape)
