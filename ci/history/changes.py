@@ -25,6 +25,8 @@ from kernelgate.ci.judge.stats import NORMAL_95, Array
 
 LIKELY = 0.001
 """A gap between nights belongs to a change if it holds it with at least this probability."""
+FEW, PLACED = 3, 0.95
+"""A change is one of its own, whatever is beside it, where so few gaps hold it with this probability."""
 KNOTS = 32
 """Nights at which a ramp is tried to begin or to end."""
 AT_ONCE = 50
@@ -81,7 +83,8 @@ def _steps(nights: Sequence[Night], known: Levels) -> list[Change]:
     chances = np.maximum(0.0, known.chances - np.median(known.chances))
     likely = np.flatnonzero(chances >= LIKELY)
     runs = np.split(likely, np.flatnonzero(np.diff(likely) > 1) + 1)
-    parts = (part for run in runs if len(run) for part in _turns(range(run[0], run[-1] + 1), known.means))
+    turns = (turn for run in runs if len(run) for turn in _turns(range(run[0], run[-1] + 1), known.means))
+    parts = (part for turn in turns for part in _apart(turn, chances))
     made = (_step(nights, known, part.start, chances[part.start : part.stop]) for part in parts)
     return [one for one in made if one is not None]
 
@@ -95,6 +98,17 @@ def _turns(run: range, means: Array) -> list[range]:
         if lasting[at] - max(along[0], along[-1]) >= math.log1p(SMALLEST_PCT / 100):
             return [*_turns(run[:at], means), *_turns(run[at:], means)]
     return [run]
+
+
+def _apart(run: range, chances: Array) -> list[range]:
+    """These gaps, cut beside a change that lies in few of them where they hold more than that: a step on a drift."""
+    own = chances[run.start : run.stop]
+    for wide in range(1, FEW + 1) if own.sum() >= 1 + SUSPECT else ():
+        sums = np.convolve(own, np.ones(wide), "valid")
+        at = int(sums.argmax())
+        if sums[at] >= PLACED:
+            return [*_apart(run[:at], chances), run[at : at + wide], *_apart(run[at + wide :], chances)]
+    return [run] if len(run) else []
 
 
 def _step(nights: Sequence[Night], known: Levels, first: int, chances: Array) -> Change | None:

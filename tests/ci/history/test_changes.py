@@ -110,6 +110,17 @@ def test_a_step_on_a_drift_is_told_apart_from_it(first: int, last: int, sizes: t
     assert [one.change_pct for one in found] == pytest.approx(sizes, abs=0.2)
 
 
+@pytest.mark.parametrize("sd_pct", [0.08, 0.15])
+def test_a_step_on_a_steep_drift_is_no_part_of_it(sd_pct: float) -> None:
+    """Of which every night may hold a change: all that it does is not one."""
+    drift = 0.04 * np.sqrt(np.clip((np.arange(300) - 110) / 60, 0, 1))
+    found = changes.of_series(series(stepped(300, 140, 1.6, sd_pct) + drift))
+    [step] = (one for one in found if one.kind == "step" and one.change_pct > 1)
+    assert 136 <= step.previous_place < 140 <= step.place <= 144
+    assert step.change_pct == pytest.approx(1.6, abs=0.5)
+    assert any(one.kind == "drift" and one.place > 150 for one in found)
+
+
 def test_steps_are_changes_oldest_first_and_no_drift() -> None:
     """Five, up and down, of which some are known to a commit and others are not."""
     rng = np.random.default_rng(1)
