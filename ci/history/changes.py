@@ -67,13 +67,10 @@ def of_series(nights: Iterable[Night]) -> tuple[Change, ...]:
     ordered = sorted(nights, key=lambda one: one.place)
     environments = dict.fromkeys(one.environment for one in ordered)
     parts = {key: [one for one in ordered if one.environment == key] for key in environments}
-    known = {key: levels.of_series(*_columns(part)) for key, part in parts.items()}
+    seen = {key: np.array([(one.log_ratio, one.error) for one in part]).T for key, part in parts.items()}
+    known = {key: levels.of_series(*columns) for key, columns in seen.items()}
     found = _once([change for key, part in parts.items() for change in _steps(part, known[key])])
     return tuple(_with_drift(_good(parts, known), found))
-
-
-def _columns(nights: Sequence[Night]) -> tuple[Array, Array]:
-    return np.array([one.log_ratio for one in nights]), np.array([one.error for one in nights])
 
 
 def _steps(nights: Sequence[Night], known: Levels) -> list[Change]:
