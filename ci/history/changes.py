@@ -25,8 +25,12 @@ from kernelgate.ci.judge.stats import NORMAL_95, Array
 
 LIKELY = 0.001
 """A gap between nights belongs to a change if it holds it with at least this probability."""
+FEW, PLACED = 3, 0.95
+"""A change is one of its own, whatever is beside it, where so few gaps hold it with this probability."""
 KNOTS = 32
 """Nights at which a ramp is tried to begin or to end."""
+AT_ONCE = 50
+"""Ramps that are tried together: what is reckoned of more does not stay in the processor's cache."""
 NUMBERS: Final = {"step": 3, "drift": 5}
 """What each may choose: its size, and its places, of which each counts twice since it is one of all nights."""
 TINY = 1e-9
@@ -63,13 +67,10 @@ def of_series(nights: Iterable[Night]) -> tuple[Change, ...]:
     ordered = sorted(nights, key=lambda one: one.place)
     environments = dict.fromkeys(one.environment for one in ordered)
     parts = {key: [one for one in ordered if one.environment == key] for key in environments}
-    known = {key: levels.of_series(*_columns(part)) for key, part in parts.items()}
+    seen = {key: np.array([(one.log_ratio, one.error) for one in part]).T for key, part in parts.items()}
+    known = {key: levels.of_series(*columns) for key, columns in seen.items()}
     found = _once([change for key, part in parts.items() for change in _steps(part, known[key])])
     return tuple(_with_drift(_good(parts, known), found))
-
-
-def _columns(nights: Sequence[Night]) -> tuple[Array, Array]:
-    return np.array([one.log_ratio for one in nights]), np.array([one.error for one in nights])
 
 
 def _steps(nights: Sequence[Night], known: Levels) -> list[Change]:
@@ -79,7 +80,8 @@ def _steps(nights: Sequence[Night], known: Levels) -> list[Change]:
     chances = np.maximum(0.0, known.chances - np.median(known.chances))
     likely = np.flatnonzero(chances >= LIKELY)
     runs = np.split(likely, np.flatnonzero(np.diff(likely) > 1) + 1)
-    parts = (part for run in runs if len(run) for part in _turns(range(run[0], run[-1] + 1), known.means))
+    turns = (turn for run in runs if len(run) for turn in _turns(range(run[0], run[-1] + 1), known.means))
+    parts = (part for turn in turns for part in _apart(turn, chances))
     made = (_step(nights, known, part.start, chances[part.start : part.stop]) for part in parts)
     return [one for one in made if one is not None]
 
@@ -93,6 +95,17 @@ def _turns(run: range, means: Array) -> list[range]:
         if lasting[at] - max(along[0], along[-1]) >= math.log1p(SMALLEST_PCT / 100):
             return [*_turns(run[:at], means), *_turns(run[at:], means)]
     return [run]
+
+
+def _apart(run: range, chances: Array) -> list[range]:
+    """These gaps, cut beside a change that lies in few of them where they hold more than that: a step on a drift."""
+    own = chances[run.start : run.stop]
+    for wide in range(1, FEW + 1) if own.sum() >= 1 + SUSPECT else ():
+        sums = np.convolve(own, np.ones(wide), "valid")
+        at = int(sums.argmax())
+        if sums[at] >= PLACED:
+            return [*_apart(run[:at], chances), run[at : at + wide], *_apart(run[at + wide :], chances)]
+    return [run] if len(run) else []
 
 
 def _step(nights: Sequence[Night], known: Levels, first: int, chances: Array) -> Change | None:
@@ -296,20 +309,23 @@ def _ramp(looks: Looks, others: Sequence[Array], low: int, high: int) -> Ramp | 
         if not long:
             return None
         ends = np.array(long)
-        shapes = _shapes(ends, places, slice(low, high))
-        best, size, error, misfit = looks.best(shapes, beside, low)
-        at = best % len(ends)
+        fitted = (_fitted(looks, beside, places, some) for some in np.array_split(ends, len(ends) // AT_ONCE + 1))
+        ramp = min(fitted, key=lambda one: one.misfit)
         if gap == 1:
-            shape = np.pad(shapes[best], (low, len(places) - high), constant_values=(0.0, 1.0))
-            return Ramp(int(ends[at, 0]), int(ends[at, 1]), size, error, misfit, shape)
+            return ramp
         near, gap = range(-gap, gap + 1, max(1, gap // 4)), max(1, gap // 4)  # closer and closer around the best
-        firsts, lasts = ([int(end) + off for off in near if low <= end + off < high] for end in ends[at])
+        firsts, lasts = ([end + off for off in near if low <= end + off < high] for end in (ramp.first, ramp.last))
 
 
-def _shapes(ends: Array, places: Array, seen: slice) -> Array:
-    """In these nights, of drifts from one of them to another: even ones by commits, since nights may have none or many,
-    then those that begin or end slowly, or do both."""
+def _fitted(looks: Looks, beside: Array, places: Array, ends: Array) -> Ramp:
+    """The drift from one of these nights to another that fits best: even ones by commits, since nights may have none or
+    many, and those that begin or end slowly, or do both."""
+    start, stop = ends.min(), ends.max() + 1  # where any of them is under way
     firsts, lasts = places[ends[:, :1]], places[ends[:, 1:]]
-    even = np.clip((places[seen] - firsts) / (lasts - firsts), 0.0, 1.0)
+    even = np.clip((places[start:stop] - firsts) / (lasts - firsts), 0.0, 1.0)
     late, early = even**2, (1 - even) ** 2
-    return np.concatenate([even, late, 1 - early, late**2, 1 - early**2, late * (3 - 2 * even)])
+    shapes = np.concatenate([even, late, 1 - early, late**2, 1 - early**2, late * (3 - 2 * even)])
+    best, size, error, misfit = looks.best(shapes, beside, start)
+    first, last = ends[best % len(ends)].tolist()
+    shape = np.pad(shapes[best], (start, len(places) - stop), constant_values=(0.0, 1.0))
+    return Ramp(first, last, size, error, misfit, shape)

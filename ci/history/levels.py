@@ -30,6 +30,9 @@ TAIL = 3.0
 CARRIED = ((0.45, 1.5), (0.75, 1.5))
 """How much of what one night is off its spread may carry to the next (an autoregression), and how probable that is with
 each of half of the spreads, against nothing with each of all."""
+STRETCH, BESIDE = 365, 32
+"""So many nights are looked at at once, on the levels near any of them or of so many beside them: a long series has
+many others, which are as good as impossible there."""
 SCATTER_NIGHTS = 10
 """Nights that the usual spread weighs against the scatter that is seen."""
 
@@ -37,6 +40,7 @@ NIGHTS_A_YEAR: Final = 365.0
 A_YEAR: Final = 4.0
 """So often a year a kernel's speed changes in one case. More makes suspicions more frequent; what people are told
 must be confirmed by a comparison all the same."""
+MOVE = A_YEAR / NIGHTS_A_YEAR
 USUAL_PCT: Final = 1.0
 """The size of a usual change, in percent: larger ones are rarer."""
 SMALLEST_PCT: Final = 0.2
@@ -86,30 +90,48 @@ def of_series(values: Array, errors: Array) -> Levels:
     middle = _usual_spread(values, errors)
     grid = _grid(values, middle)
     spreads, carried, before = _scatters(middle)
+    jumps, step = MOVE * _jumps(grid), float(np.diff(grid).min())
+    now, evidence, stretches = np.full((len(spreads), len(grid)), 1 / len(grid)), np.log(before), []
+    for first in range(0, len(values), STRETCH):
+        beside = values[max(0, first - BESIDE) : first + STRETCH + BESIDE]
+        near = np.flatnonzero(np.abs(grid[:, None] - beside).min(axis=1) < AROUND * middle + 2 * step)
+        some = slice(max(0, first - 1), first + STRETCH)  # what is carried on comes from the night before
+        seen = _seen(values[some], errors[some], grid[near], spreads, carried)
+        fresh, stays, shares, scales = (one[:, min(1, first) :] for one in seen)
+        ahead, jumped, proof = _forward(fresh, stays, jumps[np.ix_(near, near)], now[:, near], first > 0)
+        evidence += np.log(scales[:, :, 0]).sum(axis=1) + proof
+        now = np.zeros_like(now)
+        now[:, near] = ahead[:, -1]
+        stretches.append((near, fresh, stays, shares, ahead, jumped))
+    weights = np.exp(evidence - evidence.max())
+    weights /= weights.sum()
+    after, found = np.ones_like(now), []
+    for near, fresh, stays, shares, ahead, jumped in reversed(stretches):
+        behind, before = _backward(fresh, stays, jumps[np.ix_(near, near)], after[:, near])
+        after = np.zeros_like(after)
+        after[:, near] = before
+        both = ahead[:, 1:] * behind
+        both /= both.sum(axis=2, keepdims=True)
+        moved, stayed = (jumped * behind).sum(axis=2), (ahead[:, :-1] * stays * behind).sum(axis=2)
+        levels, own = np.tensordot(weights, both, axes=1), grid[near]
+        means = levels @ own
+        bad = np.tensordot(weights, (both * (1 - shares)).sum(axis=2), axes=1)
+        found.append((weights @ (moved / (moved + stayed)), means, levels @ own**2 - means**2, bad))
+    chances, means, variances, bad = (np.concatenate(column) for column in zip(*found[::-1], strict=True))
+    deviations = np.sqrt(np.maximum(variances, step**2 / 12))
+    alone = float(weights @ (spreads * np.sqrt((1 + carried) / (1 - carried))))
+    return Levels(chances[1:], means, deviations, float(weights @ spreads), alone, bad)
+
+
+def _seen(values: Array, errors: Array, grid: Array, spreads: Array, carried: Array) -> tuple[Array, ...]:
+    """By spread, night and level: the likelihoods of a level that has just begun and of one that stays, the share of
+    a good night, and what the likelihoods are divided by to be at most 1: a part of the evidence."""
     own, at = np.unique(spreads, return_inverse=True)
     fresh, shares = (one[at] for one in _likelihoods(values, errors, grid, own, np.zeros_like(own), None))
     after_last, on = fresh.copy(), carried > 0
     after_last[on], shares[on] = _likelihoods(values, errors, grid, spreads[on], carried[on], shares[on])
-    # Each night's likelihoods are scaled to a maximum of 1; what was divided out is part of the evidence.
     scales = np.maximum(fresh, after_last).max(axis=2, keepdims=True)
-    fresh, after_last = fresh / scales, after_last / scales
-    move = A_YEAR / NIGHTS_A_YEAR
-    jumps, stays = move * _jumps(grid), (1 - move) * after_last
-    ahead, jumped, evidence = _forward(fresh, stays, jumps)
-    behind = _backward(fresh, stays, jumps)
-    evidence += np.log(scales[:, :, 0]).sum(axis=1) + np.log(before)
-    weights = np.exp(evidence - evidence.max())
-    weights /= weights.sum()
-    both = ahead * behind
-    both /= both.sum(axis=2, keepdims=True)
-    moved = (jumped[:, 1:] * behind[:, 1:]).sum(axis=2)
-    stayed = (ahead[:, :-1] * stays[:, 1:] * behind[:, 1:]).sum(axis=2)
-    levels = np.tensordot(weights, both, axes=1)
-    means = levels @ grid
-    deviations = np.sqrt(np.maximum(levels @ grid**2 - means**2, (grid[1] - grid[0]) ** 2 / 12))
-    bad = np.tensordot(weights, (both * (1 - shares)).sum(axis=2), axes=1)
-    alone = float(weights @ (spreads * np.sqrt((1 + carried) / (1 - carried))))
-    return Levels(weights @ (moved / (moved + stayed)), means, deviations, float(weights @ spreads), alone, bad)
+    return fresh / scales, (1 - MOVE) * after_last / scales, shares, scales
 
 
 def _scatters(middle: float) -> tuple[Array, Array, Array]:
@@ -173,29 +195,29 @@ def _likelihoods(
     return good + bad, good / (good + bad)
 
 
-def _forward(fresh: Array, stays: Array, jumps: Array) -> tuple[Array, Array, Array]:
-    """The levels given the nights so far, what of them has just jumped there, on the scale of the night before, and the
-    log probability of all nights, by spread."""
-    found, jumped = np.empty_like(fresh), np.zeros_like(fresh)
+def _forward(fresh: Array, stays: Array, jumps: Array, now: Array, begun: bool) -> tuple[Array, Array, Array]:
+    """The levels given the nights so far, from those before the first one on, what of them has just jumped there, on
+    the scale of the night before, and the log probability of these nights, by spread."""
+    found, jumped = np.empty((len(fresh), fresh.shape[1] + 1, fresh.shape[2])), np.zeros_like(fresh)
     evidence = np.zeros(len(fresh))
-    now = fresh[:, 0] / fresh.shape[2]
+    found[:, 0] = now
     for night in range(fresh.shape[1]):
-        if night:
+        if night or begun:
             jumped[:, night] = (now @ jumps) * fresh[:, night]
-            now = now * stays[:, night] + jumped[:, night]
+        now = now * stays[:, night] + jumped[:, night]
         total = now.sum(axis=1)
         evidence += np.log(total)
         now /= total[:, None]
-        found[:, night] = now
+        found[:, night + 1] = now
     return found, jumped, evidence
 
 
-def _backward(fresh: Array, stays: Array, jumps: Array) -> Array:
-    """The probability of the nights to come, by spread, night and level; each night's on a scale of its own."""
+def _backward(fresh: Array, stays: Array, jumps: Array, after: Array) -> tuple[Array, Array]:
+    """The probability of the nights to come, by spread, night and level, and that of these and all to come; each
+    night's on a scale of its own."""
     found = np.empty_like(fresh)
-    after = np.ones(fresh.shape[::2])
     for night in range(fresh.shape[1] - 1, -1, -1):
         found[:, night] = after
         after = stays[:, night] * after + (fresh[:, night] * after) @ jumps.T
         after /= after.max(axis=1, keepdims=True)
-    return found
+    return found, after

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import tracemalloc
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from kernelgate.ci.history import changes, nights
+from kernelgate.ci.history import changes, levels, nights
 from kernelgate.ci.history.changes import Night
 from kernelgate.ci.history.facts import Change
 from kernelgate.ci.history.nights import PairMeasured
@@ -109,6 +110,17 @@ def test_a_step_on_a_drift_is_told_apart_from_it(first: int, last: int, sizes: t
     assert [one.change_pct for one in found] == pytest.approx(sizes, abs=0.2)
 
 
+@pytest.mark.parametrize("sd_pct", [0.08, 0.15])
+def test_a_step_on_a_steep_drift_is_no_part_of_it(sd_pct: float) -> None:
+    """Of which every night may hold a change: all that it does is not one."""
+    drift = 0.04 * np.sqrt(np.clip((np.arange(300) - 110) / 60, 0, 1))
+    found = changes.of_series(series(stepped(300, 140, 1.6, sd_pct) + drift))
+    [step] = (one for one in found if one.kind == "step" and one.change_pct > 1)
+    assert 136 <= step.previous_place < 140 <= step.place <= 144
+    assert step.change_pct == pytest.approx(1.6, abs=0.5)
+    assert any(one.kind == "drift" and one.place > 150 for one in found)
+
+
 def test_steps_are_changes_oldest_first_and_no_drift() -> None:
     """Five, up and down, of which some are known to a commit and others are not."""
     rng = np.random.default_rng(1)
@@ -128,6 +140,38 @@ def test_nights_like_the_one_before_are_no_changes_and_do_not_hide_one() -> None
     assert changes.of_series(series(wander)) == ()
     wander[100:] += 0.02
     assert any(one.previous_place < 100 <= one.place for one in changes.of_series(series(wander)))
+
+
+def taken(ask: Callable[[], object]) -> int:
+    """The most bytes at once that numbers take meanwhile."""
+    tracemalloc.start()
+    ask()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def test_a_long_series_is_looked_at_on_the_levels_that_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight levels take no more than three times what one does, and are found as on all levels at once."""
+    flat, errors = noise(1600), np.full(1600, 2e-4)
+    values = flat + 0.01 * (np.arange(1600) // 200)
+    assert taken(lambda: levels.of_series(values, errors)) < 3 * taken(lambda: levels.of_series(flat, errors))
+    near = levels.of_series(values, errors)
+    monkeypatch.setattr(levels, "STRETCH", len(values))
+    every = levels.of_series(values, errors)
+    assert near.chances == pytest.approx(every.chances, abs=1e-3)
+    assert near.means == pytest.approx(every.means, abs=1e-5)
+
+
+def test_ramps_are_tried_a_few_at_a_time() -> None:
+    """Of 2,000 nights each shape of all of them at once takes 54 MB, which is slower by a factor of four."""
+    drift = np.clip((np.arange(2000) - 600) / 400, 0, 1) * 0.02
+    looks = changes.Looks(series(noise(2000) + drift), np.full(2000, 1e3), np.ones((1, 2000)))
+    found: list[changes.Ramp | None] = []
+    assert taken(lambda: found.append(changes._ramp(looks, [], 0, 2000))) < 30e6
+    [ramp] = found
+    assert ramp is not None
+    assert (ramp.first, ramp.last, ramp.size) == pytest.approx((600, 1000, 0.02), rel=0.1)
 
 
 SUSPECTED = Change("step", "aaaaaaa", 10, "bbbbbbb", 13, "e", 1.0, (0.8, 1.2))
