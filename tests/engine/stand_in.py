@@ -109,7 +109,7 @@ def plant_environment(checkout: Path, stood_in: list[str]) -> None:
         for package in (ROOT / at).glob("[!.]*"):
             (checkout / at / package.name).symlink_to(package)
         (checkout / at / ".ready").touch()
-    for marker in (".venv/.ready", ".venv/.judging"):
+    for marker in (".venv/.core", ".venv/.ready", ".venv/.judging"):
         (checkout / marker).touch()
     plant_bytecode(checkout)
 
