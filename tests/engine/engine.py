@@ -202,12 +202,12 @@ class Engine:
     # What `uses:` names -------------------------------------------------------------------------
 
     def _tree(self, repository: str, ref: str) -> Path:
-        """A checkout whose workflows and actions are prepared for act, made once."""
+        """A checkout, of the workflows and actions alone, which are prepared for act; made once."""
         sha = git(self.origins[repository], "rev-parse", f"{ref}^{{commit}}")
         folder = self.folder / "trees" / repository / sha
         if not folder.exists():
-            git(self.folder, "clone", "--quiet", "--no-checkout", str(self.origins[repository]), str(folder))
-            git(folder, "fetch", "--quiet", "origin", sha)
+            git(self.folder, "clone", "--quiet", "--shared", "--sparse", str(self.origins[repository]), str(folder))
+            git(folder, "sparse-checkout", "set", ".github")
             git(folder, "checkout", "--quiet", "--detach", sha)
             prepare_tree(folder, repository, sha)
         return folder

@@ -168,9 +168,11 @@ class Project(Engine):
 
 @contextmanager
 def hosted(name: str, folder: Path, language: Language) -> Iterator[Project]:
-    """The project's files in a repository `name`; kernelgate's own stands beside it where that is another one."""
-    repository = Repository(folder / "own")
-    home = repository if name == HOME_REPOSITORY else Repository(folder / "home")
+    """The project's files in a repository `name`; kernelgate's own stands beside it where that is another one. Without
+    the tests, half of all files: no job reads them but the one that builds the site."""
+    files = (".", ":!tests")
+    repository = Repository(folder / "own", *files)
+    home = repository if name == HOME_REPOSITORY else Repository(folder / "home", *files)
     origins = {HOME_REPOSITORY: home.origin, name: repository.origin}
     with FakeGitHub(name) as server:
         server.refs["heads/main"] = repository.main

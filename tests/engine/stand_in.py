@@ -104,11 +104,11 @@ def plant_environment(checkout: Path, stood_in: list[str]) -> None:
     for name, script in programs.items():
         (folder / name).write_text(f"#!/bin/sh\nexport PYTHONPATH={checkout}\n{script}\n", "utf-8")
         (folder / name).chmod(0o755)
-    for at in ("tests/workflows/node_modules", "ci/report/node_modules"):
-        (checkout / at).mkdir()
-        for package in (ROOT / at).glob("[!.]*"):
-            (checkout / at / package.name).symlink_to(package)
-        (checkout / at / ".ready").touch()
+    packages = checkout / "ci/report/node_modules"
+    packages.mkdir()
+    for package in (ROOT / "ci/report/node_modules").glob("[!.]*"):
+        (packages / package.name).symlink_to(package)
+    (packages / ".ready").touch()
     for marker in (".venv/.core", ".venv/.ready", ".venv/.judging"):
         (checkout / marker).touch()
     plant_bytecode(checkout)
