@@ -83,9 +83,14 @@ def main() -> None:
 
 
 def stand_in(module: ModuleType | type, name: str, function: Callable[..., object]) -> None:
-    """Raises TypeError, whatever the verb, where the function does not take all that the real one does."""
-    inspect.signature(function).bind(*inspect.signature(getattr(module, name)).parameters)
-    setattr(module, name, function)
+    """Also where it was imported from there. Raises TypeError, whatever the verb, where the function does not take all
+    that the real one does."""
+    real = getattr(module, name)
+    inspect.signature(function).bind(*inspect.signature(real).parameters)
+    loaded = [each for of, each in sys.modules.items() if of.startswith("kernelgate.")]
+    for each in (module, *loaded):
+        if vars(each).get(name) is real:
+            setattr(each, name, function)
 
 
 def health() -> MachineCheck:

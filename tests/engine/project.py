@@ -167,7 +167,7 @@ class Project(Engine):
 
 
 @contextmanager
-def hosted(name: str, folder: Path, language: Language) -> Iterator[Project]:
+def hosted(name: str, folder: Path, language: Language, starter: str) -> Iterator[Project]:
     """The project's files in a repository `name`; kernelgate's own stands beside it where that is another one. Without
     the tests, half of all files: no job reads them but the one that builds the site."""
     files = (".", ":!tests")
@@ -176,4 +176,4 @@ def hosted(name: str, folder: Path, language: Language) -> Iterator[Project]:
     origins = {HOME_REPOSITORY: home.origin, name: repository.origin}
     with FakeGitHub(name) as server:
         server.refs["heads/main"] = repository.main
-        yield Project(server, origins, language, folder, repository=repository)
+        yield Project(server, origins, language, folder, starter, repository=repository)
