@@ -25,7 +25,7 @@ ROOT = Path(kernelgate.__file__).resolve().parent.parent
 _chosen: ContextVar[Path | None] = ContextVar("python", default=None)
 
 
-class Installed(BaseModel):
+class Installed(BaseModel, defer_build=True):
     """What a Python has, as beside.py says it."""
 
     version: tuple[int, int]

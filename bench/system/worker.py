@@ -115,7 +115,7 @@ class Ready(Message):
     ready: Literal[True] = True
 
 
-_NEWS: TypeAdapter[Doing | Failed] = TypeAdapter(Doing | Failed)
+_NEWS: TypeAdapter[Doing | Failed] = TypeAdapter(Doing | Failed, config=ConfigDict(defer_build=True))
 
 
 class WorkerError(KernelgateError):

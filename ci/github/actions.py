@@ -36,7 +36,7 @@ def at(*keys: str) -> Any:
     return Field(validation_alias=AliasPath(*keys))
 
 
-class EventPull(BaseModel):
+class EventPull(BaseModel, defer_build=True):
     number: Number
     head_sha: Annotated[str, at("head", "sha")]
     head_repository: Annotated[str | None, at("head", "repo", "full_name")] = None
@@ -45,7 +45,7 @@ class EventPull(BaseModel):
     author_type: Annotated[str | None, at("user", "type")] = None
 
 
-class EventGroup(BaseModel):
+class EventGroup(BaseModel, defer_build=True):
     """What a merge queue is about to merge."""
 
     head_sha: str
@@ -53,7 +53,7 @@ class EventGroup(BaseModel):
     base_sha: str
 
 
-class EventComment(BaseModel):
+class EventComment(BaseModel, defer_build=True):
     id: Number
     created_at: AwareDatetime
     body: str | None = None
@@ -62,12 +62,12 @@ class EventComment(BaseModel):
     performed_via_github_app: Any = None
 
 
-class EventIssue(BaseModel):
+class EventIssue(BaseModel, defer_build=True):
     number: Number
     pull_request: Any = None
 
 
-class Event(BaseModel):
+class Event(BaseModel, defer_build=True):
     """What is read of an event; one that holds it in another form than GitHub's is refused with the place."""
 
     action: str | None = None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field, PlainSerializer, TypeAdapter
+from pydantic import ConfigDict, Field, PlainSerializer, TypeAdapter
 
 from kernelgate.bench.record import Model
 from kernelgate.ci.document.formatting import LARGEST_LOG, as_percent, signed
@@ -182,7 +182,7 @@ class ComparedPair(Model):
     processes: str
 
 
-COMPARED = TypeAdapter(tuple[ComparedPair, ...])
+COMPARED = TypeAdapter(tuple[ComparedPair, ...], config=ConfigDict(defer_build=True))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ import re
 import secrets
 import shutil
 import subprocess
-import sys
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from typing import Any
 
 from tests.engine.log import Log, WorkflowRun
 from tests.engine.prepared import GATE, prepare_tree, put_aside, write
-from tests.engine.stand_in import HOSTED_TOOLS, INSTALLED, KNOWN, TOOLS, asked_of
+from tests.engine.stand_in import HOSTED_TOOLS, INSTALLED, KNOWN, TOOLS, asked_of, started_by
 from tests.fakes.github_server import FakeGitHub, Json
 from tests.miniature import git
 from tests.workflows.documents import HOME_REPOSITORY, ROOT, Workflow, actions, steps, workflows
@@ -49,6 +48,8 @@ class Engine:
     """The bare repositories by name; kernelgate's own must be among them."""
     language: Language
     folder: Path
+    starter: str
+    """Of the process that runs the verbs and the stand-ins; empty where each is started by itself."""
     held: set[str] = field(default_factory=lambda: {"kernelgate-forks"})
     """Environments whose jobs wait for a maintainer."""
     approver: str = ""
@@ -149,6 +150,7 @@ class Engine:
                 "ref": run.ref,
                 "run_id": run.id,
                 "stood_in": self.stood_in,
+                "starter": self.starter,
                 "held": sorted(self.held),
             }
             (folder / "engine.json").write_text(json.dumps(known), "utf-8")
@@ -202,12 +204,12 @@ class Engine:
     # What `uses:` names -------------------------------------------------------------------------
 
     def _tree(self, repository: str, ref: str) -> Path:
-        """A checkout whose workflows and actions are prepared for act, made once."""
+        """A checkout, of the workflows and actions alone, which are prepared for act; made once."""
         sha = git(self.origins[repository], "rev-parse", f"{ref}^{{commit}}")
         folder = self.folder / "trees" / repository / sha
         if not folder.exists():
-            git(self.folder, "clone", "--quiet", "--no-checkout", str(self.origins[repository]), str(folder))
-            git(folder, "fetch", "--quiet", "origin", sha)
+            git(self.folder, "clone", "--quiet", "--shared", "--sparse", str(self.origins[repository]), str(folder))
+            git(folder, "sparse-checkout", "set", ".github")
             git(folder, "checkout", "--quiet", "--detach", sha)
             prepare_tree(folder, repository, sha)
         return folder
@@ -226,7 +228,7 @@ class Engine:
         used = {step["uses"] for doc in documents for _, step in steps(doc.content) if "uses" in step}
         for uses in sorted(name for name in used if name.startswith("actions/") or name == GATE):
             name = uses.split("@")[0].split("/")[1]
-            yield uses, str(_stand_in(self.folder / "actions" / name, name))
+            yield uses, str(_stand_in(self.folder / "actions" / name, name, self.starter))
 
     # Artifacts ----------------------------------------------------------------------------------
 
@@ -256,9 +258,9 @@ class Engine:
                         connection.send(self.artifacts[run.id])
 
 
-def _stand_in(folder: Path, name: str) -> Path:
+def _stand_in(folder: Path, name: str, starter: str) -> Path:
     """A composite action that hands its inputs to stand_in.py."""
-    command = f"{sys.executable} -P -m tests.engine.stand_in {name}"
+    command = f"{started_by(starter)} -m tests.engine.stand_in {name}"
     told = {"INPUTS": "${{ toJSON(inputs) }}", "PYTHONPATH": str(ROOT)}
     body: dict[str, Any] = {
         "name": name,

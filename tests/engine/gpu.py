@@ -10,7 +10,6 @@ GPU_PROCESSES in how many processes it is timed at most.
 
 from __future__ import annotations
 
-import ctypes
 import inspect
 import os
 import random
@@ -32,7 +31,7 @@ from kernelgate.bench.build import archs
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.check import accuracy, fuzz, sanitize
 from kernelgate.bench.core.hardware import Capability
-from kernelgate.bench.explain import ncu_reader, nsight
+from kernelgate.bench.explain import nsight
 from kernelgate.bench.explain.nsight import Options
 from kernelgate.bench.kernel import fuzz_trials, watched_call
 from kernelgate.bench.kernel.cards import CardFacts, ChosenCase
@@ -48,8 +47,6 @@ PLACE = int(os.environ.get("GITHUB_JOB") == "resume")
 """Which of two machines this is."""
 SLOWER = float(os.environ.get("GPU_SLOWER", "1.05"))
 WANTED, PROCESSES = paired.wanted, int(os.environ.get("GPU_PROCESSES", "100"))
-REPORTS = Path(__file__).parents[1] / "data/nsight"
-BEFORE, AFTER = REPORTS / "attention_before.ncu-repz", REPORTS / "attention_occupancy.ncu-repz"
 MACHINE = record.Environment(
     device=record.Device(
         name="NVIDIA L4",
@@ -86,9 +83,14 @@ def main() -> None:
 
 
 def stand_in(module: ModuleType | type, name: str, function: Callable[..., object]) -> None:
-    """Raises TypeError, whatever the verb, where the function does not take all that the real one does."""
-    inspect.signature(function).bind(*inspect.signature(getattr(module, name)).parameters)
-    setattr(module, name, function)
+    """Also where it was imported from there. Raises TypeError, whatever the verb, where the function does not take all
+    that the real one does."""
+    real = getattr(module, name)
+    inspect.signature(function).bind(*inspect.signature(real).parameters)
+    loaded = [each for of, each in sys.modules.items() if of.startswith("kernelgate.")]
+    for each in (module, *loaded):
+        if vars(each).get(name) is real:
+            setattr(each, name, function)
 
 
 def health() -> MachineCheck:
@@ -207,17 +209,20 @@ def waiting(_: Sequence[watched_call.Watching], *_first: int) -> Iterator[watche
 
 def profiled(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: Options) -> nsight.ProfilingResult:
     """Nsight Compute is the only thing that is not run: each side's report is one that it wrote on another day."""
+    sys.path.append(str(Path(__file__).parents[2]))
+    from tests.engine import reports
 
     def side(job: nsight.ProfilingJob, _: WorkerProcess) -> record.Profile:
-        card, case, report = job.chosen.card.name, job.chosen.case.id, job.report
+        card, case = job.chosen.card.name, job.chosen.case.id
         changed = job.side == "head" and differ(libraries[card].base, libraries[card].head)
-        report.write_bytes(unpacked(AFTER if changed else BEFORE))
+        report = reports.AFTER if changed else reports.BEFORE
+        job.report.write_bytes(report.data)
         return record.Profile(
             card=card,
             case=case,
             side=job.side,
-            metrics=dict(ncu_reader.launches(str(report))[0].figures),
-            report=report.name,
+            metrics=dict(report.figures),
+            report=job.report.name,
         )
 
     stand_in(nsight.Making, "wait_for_call", lambda *_: None)
@@ -228,19 +233,6 @@ def profiled(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], option
 
 def differ(base: Library | None, head: Library) -> bool:
     return base is not None and base.manifest.key != head.manifest.key
-
-
-def unpacked(report: Path) -> bytes:
-    """A `.ncu-repz` as the `.ncu-rep` that it was made from, by the code that reads both."""
-    import ncu_report
-
-    zstd = ctypes.CDLL(ncu_report._ncu_report.__file__)
-    zstd.ZSTD_decompressBound.restype = zstd.ZSTD_decompress.restype = ctypes.c_size_t
-    packed = report.read_bytes()
-    most = zstd.ZSTD_decompressBound(packed, ctypes.c_size_t(len(packed)))
-    room = ctypes.create_string_buffer(most)
-    size = zstd.ZSTD_decompress(room, ctypes.c_size_t(most), packed, ctypes.c_size_t(len(packed)))
-    return room.raw[:size]
 
 
 if __name__ == "__main__":

@@ -167,11 +167,13 @@ class Project(Engine):
 
 
 @contextmanager
-def hosted(name: str, folder: Path, language: Language) -> Iterator[Project]:
-    """The project's files in a repository `name`; kernelgate's own stands beside it where that is another one."""
-    repository = Repository(folder / "own")
-    home = repository if name == HOME_REPOSITORY else Repository(folder / "home")
+def hosted(name: str, folder: Path, language: Language, starter: str) -> Iterator[Project]:
+    """The project's files in a repository `name`; kernelgate's own stands beside it where that is another one. Without
+    the tests, half of all files: no job reads them but the one that builds the site."""
+    files = (".", ":!tests")
+    repository = Repository(folder / "own", *files)
+    home = repository if name == HOME_REPOSITORY else Repository(folder / "home", *files)
     origins = {HOME_REPOSITORY: home.origin, name: repository.origin}
     with FakeGitHub(name) as server:
         server.refs["heads/main"] = repository.main
-        yield Project(server, origins, language, folder, repository=repository)
+        yield Project(server, origins, language, folder, starter, repository=repository)

@@ -12,8 +12,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from filecmp import cmpfiles
 from importlib.util import cache_from_source
+from itertools import chain
 from multiprocessing.connection import Client
 from pathlib import Path
 from typing import Any
@@ -76,9 +78,9 @@ def checkout(known: Json, workspace: Path, given: Json) -> Json:
     if sparse:
         git(*here, "sparse-checkout", "set", "--cone", *sparse)
     git(*here, "checkout", "--quiet", "--detach", sha)
-    if (folder / "ci/commands/cli.py").is_file() and not (folder / ".venv").exists():
+    if folder == workspace and (folder / "ci/commands/cli.py").is_file() and not (folder / ".venv").exists():
         hosted = os.environ["RUNNER_ENVIRONMENT"] == "github-hosted"
-        plant_environment(folder, [] if hosted else known["stood_in"])
+        plant_environment(folder, known["starter"], [] if hosted else known["stood_in"])
     return {"ref": ref, "commit": sha}
 
 
@@ -86,32 +88,52 @@ def git(*words: str) -> str:
     return subprocess.run(["git", *words], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
-def plant_environment(checkout: Path, stood_in: list[str]) -> None:
+def started_by(starter: str) -> str:
+    """What a program's file, or -m and its module, are put behind."""
+    if starter:
+        return f"{sys.executable} -I -S {Path(__file__).with_name('ask_starter.py')} {starter}"
+    return f"{sys.executable} -P"
+
+
+def plant_environment(checkout: Path, starter: str, stood_in: list[str]) -> None:
     """What make and npm would install: the tests' own tools, which find this checkout's code.
 
     `stood_in`: the verbs that gpu.py answers.
     """
     folder = checkout / ".venv/bin"
     folder.mkdir(parents=True)
-    python = f"{sys.executable} -P"
-    made_up, real = f"{python} {Path(__file__).with_name('gpu.py')}", f"{python} -m kernelgate.ci.commands.cli"
+    started = started_by(starter if is_ours(checkout) else "")
+    made_up, real = f"{started} {Path(__file__).with_name('gpu.py')}", f"{started} -m kernelgate.ci.commands.cli"
     verbs = "|".join(stood_in or ["none"])
     programs = {
         "kernelgate": f'case "$1" in {verbs}) exec {made_up} "$@";; esac\nexec {real} "$@"',
         "mkdocs": f'exec {INSTALLED / "mkdocs"} "$@"',
-        "python": f'exec {python} "$@"',
+        "python": f'exec {sys.executable} -P "$@"',
     }
     for name, script in programs.items():
         (folder / name).write_text(f"#!/bin/sh\nexport PYTHONPATH={checkout}\n{script}\n", "utf-8")
         (folder / name).chmod(0o755)
-    for at in ("tests/workflows/node_modules", "ci/report/node_modules"):
-        (checkout / at).mkdir()
-        for package in (ROOT / at).glob("[!.]*"):
-            (checkout / at / package.name).symlink_to(package)
-        (checkout / at / ".ready").touch()
-    for marker in (".venv/.ready", ".venv/.judging"):
+    packages = checkout / "ci/report/node_modules"
+    packages.mkdir()
+    for package in (ROOT / "ci/report/node_modules").glob("[!.]*"):
+        (packages / package.name).symlink_to(package)
+    (packages / ".ready").touch()
+    for marker in (".venv/.core", ".venv/.ready", ".venv/.judging"):
         (checkout / marker).touch()
-    plant_bytecode(checkout)
+    if started == started_by(""):
+        plant_bytecode(checkout)
+
+
+def is_ours(checkout: Path) -> bool:
+    """Whether its kernelgate is the tests' own, in every file."""
+    own, its = (sorted(kernelgate_of(folder)) for folder in (ROOT, checkout))
+    return own == its == cmpfiles(ROOT, checkout, own, shallow=False)[0]
+
+
+def kernelgate_of(checkout: Path) -> Iterator[str]:
+    for folder, folders, names in chain.from_iterable(os.walk(checkout / one) for one in ("kernelgate", "bench", "ci")):
+        folders[:] = [name for name in folders if name not in ("__pycache__", "node_modules")]
+        yield from (os.path.relpath(Path(folder, name), checkout) for name in names)
 
 
 def plant_bytecode(checkout: Path) -> None:

@@ -19,9 +19,9 @@ CARD = ".ci/kernels/attention.py"
 
 
 @pytest.fixture
-def project(tmp_path: Path, language: Language) -> Iterator[Project]:
+def project(tmp_path: Path, language: Language, starter: str) -> Iterator[Project]:
     """It has no card yet, and kernelgate has moved on since its release: no workflow of its main does anything."""
-    with hosted("my-org/my-kernels", tmp_path, language) as project:
+    with hosted("my-org/my-kernels", tmp_path, language, starter) as project:
         origin, clone = project.origins[HOME_REPOSITORY], tmp_path / "elsewhere"
         git(origin, "clone", "--quiet", str(origin), str(clone))
         date_the_entry(clone)

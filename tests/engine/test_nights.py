@@ -16,6 +16,7 @@ from tests.ci.history.entries import an_entry
 from tests.engine.log import WorkflowRun
 from tests.engine.project import Project, edit_docs, replaces, touch_kernel, touch_kernel_again, two_cases
 from tests.workflows.documents import HOME_REPOSITORY
+from tests.workflows.repository import copy_project
 
 pytestmark = pytest.mark.nightly
 
@@ -68,6 +69,7 @@ def test_nights_are_kept_beside_the_pinned_commit_and_shown_on_the_site(project:
     assert {row.base for row in one.comparisons} == {first}
     assert (case.places, case.pinned) == ((2, 3), True), "of the commits of main"
 
+    project.repository.change_main(lambda tree: copy_project(tree, "tests"))  # which make examples of comments
     published = night(project, file="docs.yml")
     assert set(published.jobs) == {"build", "publish"}
     site = project.artifacts[published.id]["github-pages"]

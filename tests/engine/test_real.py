@@ -1,6 +1,7 @@
 """Two pull requests measured for real, on the CPU, from their opening to the comment.
 
-In the other scenes gpu.py makes up what a GPU says, for the verbs that engine.py lists.
+In the other scenes gpu.py makes up what a GPU says, for the verbs that engine.py lists, and starter.py starts all verbs
+faster than a runner does.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def project(tmp_path: Path, language: Language) -> Iterator[Project]:
         # The runner of these tests has no GPU: the default branch plans the CPU's cases for it.
         replaces(".ci/kernels/attention.py", "    cpu_cases = [", "    cases = cpu_cases = [")(tree)
 
-    with hosted(HOME_REPOSITORY, tmp_path, language) as project:
+    with hosted(HOME_REPOSITORY, tmp_path, language, starter="") as project:
         # Both need a GPU: one to find it, the other for its counters. All else is real, as the workflow has it.
         project.stood_in = ("doctor", "profile")
         project.machine |= {

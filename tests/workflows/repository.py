@@ -15,16 +15,17 @@ from tests.workflows.documents import ROOT
 Change = Callable[[Path], None]
 
 
-def copy_project(to: Path) -> None:
-    """This project's files, as the next commit would hold them."""
-    for name in filter(None, git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")):
+def copy_project(to: Path, *of: str) -> None:
+    """This project's files, or those that git lists `of` it, as the next commit would hold them."""
+    listed = git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *of)
+    for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file() or (ROOT / name).is_symlink():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, to / name, follow_symlinks=False)
 
 
 @cache
-def _begun() -> Path:
+def _begun(*of: str) -> Path:
     """Origin and clone with this project's files in one commit: made once, and copied for each test."""
     folder = Path(tempfile.mkdtemp(prefix="kernelgate-repository-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -32,21 +33,26 @@ def _begun() -> Path:
     tree.mkdir()
     git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(origin))
     git(origin, "config", "uploadpack.allowFilter", "true")
-    copy_project(tree)
+    copy_project(tree, *of)
     git(tree, "init", "--quiet", "--initial-branch=main")
     git(tree, "remote", "add", "origin", str(origin))
+    for repository in (origin, tree):  # what takes time: to compress, and to look through files that were copied
+        for setting in ("core.compression 0", "pack.window 0", "core.checkStat minimal", "core.trustctime false"):
+            git(repository, "config", *setting.split())
     git(tree, "add", "--all")
     git(tree, "commit", "--quiet", "-m", "Begin")
     git(tree, "push", "--quiet", "origin", "main")
+    for repository in (origin, tree):
+        git(repository, "repack", "-a", "-d", "--quiet")
     return folder
 
 
 class Repository:
-    """`origin` is what GitHub keeps, `tree` somebody's clone."""
+    """`origin` is what GitHub keeps, `tree` somebody's clone. `of`: which of this project's files, as git has it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *of: str) -> None:
         self.origin, self.tree = folder / "origin.git", folder / "tree"
-        shutil.copytree(_begun(), folder, symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(_begun(*of), folder, symlinks=True, dirs_exist_ok=True)
         self.git("remote", "set-url", "origin", str(self.origin))
         self.main = self.git("rev-parse", "HEAD")
 
