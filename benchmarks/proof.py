@@ -51,8 +51,7 @@ PAIRS = (
 
 def text() -> str:
     rows = [row for name, commit, claim in PAIRS for row in _rows(commit, claim, record.read(DATA / f"{name}.json"))]
-    header = ("commit", "case", "authors", "kernelgate", "medians", "nvbench-compare", "GPU")
-    return markdown(header, rows, numbers=False)
+    return markdown("commit case authors kernelgate medians nvbench-compare GPU".split(), rows, numbers=False)
 
 
 def _rows(commit: str, claim: str, made: RunRecord) -> list[list[str]]:

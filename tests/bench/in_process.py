@@ -10,14 +10,16 @@ import io
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import wraps
 from typing import Self
 
 import pytest
 from pydantic import BaseModel
 
 from kernelgate.bench.system import worker
-from kernelgate.bench.system.worker import Doing, Leader, WorkerProcess
+from kernelgate.bench.system.worker import Doing, Leader, Ready, WorkerProcess
 from tests.forked_reader import read_cards_in_forks
 
 
@@ -84,14 +86,37 @@ class ThreadLeader(Leader):
         return self.thread.to.get().encode()
 
 
+def _started_in_turn(make_calls: Callable[..., None], starting: threading.Lock) -> Callable[..., None]:
+    """Until a worker is ready, no other one starts: a thread that waits for the loader, with Python's lock, would keep
+    Python from the library that another thread loads."""
+
+    @wraps(make_calls)
+    def started(request: object, leader: Leader) -> None:
+        with ExitStack() as stack:
+            stack.enter_context(starting)
+            send = leader.send
+
+            def sent(message: BaseModel) -> None:
+                if isinstance(message, Ready):
+                    stack.close()
+                send(message)
+
+            leader.send = sent  # type: ignore[method-assign, assignment]
+            make_calls(request, leader)
+
+    return started
+
+
 def put_workers_in_threads(patch: pytest.MonkeyPatch) -> None:
     """Until the patch is undone. Pools are small, warm-ups short, and there is one witness, however long that takes."""
     from kernelgate.bench.kernel import card_check
     from kernelgate.bench.timing import case_timing, pool, process, verifier
+    from kernelgate.bench.timing import worker as timing_worker
 
     for leader in (worker, card_check):
         patch.setattr(leader, "WorkerProcess", ThreadWorker)
     read_cards_in_forks(patch)
+    patch.setattr(timing_worker, "make_calls", _started_in_turn(timing_worker.make_calls, threading.Lock()))
     patch.setattr(process, "MAX_CPU_CACHE", min(process.MAX_CPU_CACHE, 1 << 16))  # a large pool takes long to draw
     patch.setattr(pool, "MANY", 64)
     patch.setattr(verifier, "MAX_SLOTS", 64)

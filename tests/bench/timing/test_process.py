@@ -397,6 +397,7 @@ class Blind(Runner):
         if isinstance(asked, protocol.OpenCase):
             return protocol.CaseOpened(clock_step_us=0.0, returns=self.returns)
         if isinstance(asked, protocol.Finish):
+            self.heard.append((self.name, "finish"))
             return protocol.CaseDone(autotuned={})
         return protocol.CaseChecked(calls={"base": record.Calls(made=7)}, errors={}, seconds=0.25)
 
@@ -431,6 +432,8 @@ def test_a_witness_times_each_side_between_clocks_that_agree(on_gpu: bool, monke
     hold_us = 1.5 * 200 + 200 if on_gpu else 0.0
     plans = [at for at, one in enumerate(heard) if one[0] == "plan"]
     assert all(heard[at + 2] == (heard[at + 1][0], "rests") for at in plans), "nobody runs while inputs are drawn"
+    assert [one[0] for one in heard[-6:]] == ["plan", "base", "base", "plan", "head", "head"], "each ends with a call"
+    del heard[-6:], plans[-2:]
     made = [one for one in heard if one[0] in ("base", "head") and one[1] != "rests"]
     count = 8 if on_gpu else 5
     assert [heard[at - 1] for at in plans[-2 * count :]] == [("left", "ended")] * 2 * count, "before either side"
