@@ -241,8 +241,9 @@ def _lines(analysis: Analysis, against: Analysis | None) -> Iterator[str]:
         intensity = "" if place.arithmetic_intensity is None else f" at {place.arithmetic_intensity:.3g} FLOP per byte"
         yield f"  roofline: {place.percent_of_roof:.0f}% of the {ROOFS[place.roof]} roof{intensity}"
     if against is not None:
-        renamed = f", as {ncu_reader.plain(against.kernel.name)}" if against.kernel.name != kernel.name else ""
-        yield f"  before{renamed}: {against.bottleneck.bottleneck.words}"
+        alike = against.kernel.name == kernel.name
+        other = "before" if alike else f"against {ncu_reader.plain(against.kernel.name)}"
+        yield f"  {other}: {against.bottleneck.bottleneck.words}"
         if (split := budget_of(against, analysis)) is not None:
             yield f"  {split.change_pct:+.1f}%: {' '.join(budget.sentences(split))}"
         old = against.kernel.figures

@@ -116,7 +116,7 @@ def test_a_renamed_kernel_is_set_beside_the_one_that_does_its_work() -> None:
         ("new_norm", "old_norm"),
         ("gemm<128>", "gemm<64>"),
     ]
-    assert "  before, as old_norm: " in analyze.to_text(after, before)
+    assert "  against old_norm: " in analyze.to_text(after, before)
 
 
 def test_roofline_of_a_copy_and_of_matrix_products() -> None:
