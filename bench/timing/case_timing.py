@@ -511,14 +511,17 @@ def verifier_notes(case: CaseFacts, checked: protocol.CaseChecked) -> list[recor
     return [note.model_copy(update={"text": f"{case.id}: {note.text}"}) for note in checked.notes]
 
 
-def finish(team: Team, measured: Runner) -> protocol.CaseDone:
-    """Ends the case in a process, whose last calls read inputs like any others: not what kernels in place left."""
-    planned = team.verifier.ask(protocol.PlanCalls(count=len(measured.sides) + 1), protocol.Planned)
+def finish(team: Team, measured: Runner, device: str) -> protocol.CaseDone:
+    """Ends the case in a process. Its last calls, on a GPU, read inputs like any others: not what kernels in place
+    left."""
+    planned = protocol.Planned(windows=(), slots=())
+    if device == "cuda":
+        planned = team.verifier.ask(protocol.PlanCalls(count=len(measured.sides) + 1), protocol.Planned)
     return measured.ask(protocol.Finish(planned=planned), protocol.CaseDone)
 
 
-def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
-    done = [finish(team, one) for one in team.measured]
+def finished(team: Team, case: CaseSamples, card: str, device: str) -> CaseResult:
+    done = [finish(team, one, device) for one in team.measured]
     checked = team.verifier.ask(protocol.CloseCase(), protocol.CaseChecked)
     notes = [*case.notes.values(), *(note for one in done for note in one.notes if note.code != REFERENCE_FAILS)]
     notes += verifier_notes(case.case, checked)

@@ -77,7 +77,7 @@ def timed(
         samples = case_timing.prepared(team, asked, case, rng, "leave")
         case_timing.warm_up(team, samples, case_timing.WARM_UP_S, pause_when_capped=device == "cuda")
         case_timing.time_rounds(team, samples, rounds, lambda: None)
-        done = case_timing.finished(team, samples, CARD)
+        done = case_timing.finished(team, samples, CARD, device)
         # One more call of the head, which is compared whatever the draw of the others came to.
         calls, wrong = done.timing.calls.get("head", record.Calls()), not kernel.agrees(head)
         counts = {"made": (calls.made or 0) + 1, "compared": (calls.compared or 0) + 1, "failed": calls.failed + wrong}

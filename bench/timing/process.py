@@ -341,7 +341,7 @@ def _time_case(setup: Setup, turn: Turn, case: CaseFacts, team: Team, turned: Ca
     case_timing.time_rounds(team, samples, case_timing.rounds_in_time(samples, setup.how.rounds), turned)
     if on_gpu and turn.number == 0:
         case_timing.replay_graphs(team, samples)
-    return case_timing.finished(team, samples, turn.card.name)
+    return case_timing.finished(team, samples, turn.card.name, setup.device)
 
 
 # The witness
@@ -460,7 +460,7 @@ def _alone(
     checked = []
     for team in teams:
         for measured in team.measured:
-            case_timing.finish(team, measured)
+            case_timing.finish(team, measured, setup.device)
             if measured is not team.verifier:
                 measured.rest()
         checked.append(team.verifier.ask(protocol.CloseCase(), protocol.CaseChecked))

@@ -48,7 +48,7 @@ class Excusing(SimulatedProcess):
 def test_a_measured_process_cannot_say_that_the_card_has_no_reference() -> None:
     """It would be excused from the limit that the reference's time sets."""
     simulated = Excusing(TWO)
-    notes = case_timing.finished(simulated.team, timed(simulated, 40), "card").notes
+    notes = case_timing.finished(simulated.team, timed(simulated, 40), "card", "cpu").notes
     assert [note.code for note in notes] == ["compiled_while_measuring"]
 
 
@@ -168,7 +168,7 @@ def test_at_the_power_limit_samples_follow_pauses(needed_us: float, allowed: boo
     simulated.batches.clear()
     case_timing.time_rounds(simulated.team, case, 4, lambda: None)
     assert {asked.pause_us for asked in simulated.batches} == {pause_us}
-    done = case_timing.finished(simulated.team, case, "card")
+    done = case_timing.finished(simulated.team, case, "card", "cpu")
     assert done.timing.pause_us == (pause_us or None)
     said = f"here: the GPU ran at its power limit, so each sample follows a pause of {pause_us:.0f} µs"
     assert [(note.code, note.text) for note in done.notes] == ([("paused", said)] if pause_us else [])
@@ -268,13 +268,13 @@ def test_a_clock_that_is_wrong_for_one_side_is_found(around_us: dict[record.Side
     call_us: dict[record.Side, float] = dict.fromkeys(around_us or ("base", "head"), 100.0)
     simulated = SimulatedProcess(call_us, around_us=around_us)
     case = timed(simulated, 20)
-    found = case_timing.finished(simulated.team, case, "card").contradiction
+    found = case_timing.finished(simulated.team, case, "card", "cpu").contradiction
     assert (found is not None) is wrong
     if found:
         assert found.startswith("here: by the device's own clock a sample takes ")
         assert all(f"{us:.1f} µs more of {side}" in found for side, us in (around_us or {}).items())
     case.note("host_waits", "calls wait for the GPU")
-    done = case_timing.finished(simulated.team, case, "card")
+    done = case_timing.finished(simulated.team, case, "card", "cpu")
     assert done.contradiction is None, "what the host does meanwhile is in one of the clocks"
     assert bool(done.timing.clocks_apart_us) is wrong
     if wrong:
@@ -303,7 +303,7 @@ def test_another_process_on_the_device_makes_no_clock_wrong_and_hides_few_that_a
 def test_a_timing_holds_each_sample() -> None:
     simulated = SimulatedProcess(THREE, around_us=3.0, sm_mhz=1980.0)
     case = timed(simulated, 8)
-    done = case_timing.finished(simulated.team, case, "card")
+    done = case_timing.finished(simulated.team, case, "card", "cpu")
     timing = done.timing
     assert (timing.card, timing.case, done.notes, done.verifying_s) == ("card", "here", (), 0.25)
     assert done.calling_s == case.busy_us / 1e6
@@ -313,7 +313,7 @@ def test_a_timing_holds_each_sample() -> None:
     assert timing.sm_mhz == {"base": (1980.0,) * 8, "head": (1980.0,) * 8, "reference": (1980.0,) * 2}
     assert (timing.inner_repeats, timing.clock_step_us) == (4, 0.0)
     next(one for one in case.samples if one.side == "head").sm_mhz = None
-    timing = case_timing.finished(simulated.team, case, "card").timing
+    timing = case_timing.finished(simulated.team, case, "card", "cpu").timing
     assert set(timing.sm_mhz) == {"base", "reference"}, "known of some samples alone"
 
 
