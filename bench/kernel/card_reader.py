@@ -190,10 +190,11 @@ class _Reader:
             return None
         text = f"inputs() gave {short(inputs)}; it must give a dict of named inputs"
         self._must(isinstance(inputs, Mapping), "inputs", text)
+        self._names("in_place")  # before it is used
         tensors = list(_tensors(inputs.values()))
-        outputs = (
-            None if None in tensors else self._shapes_of("outputs", lambda: outputs_beside(self.kernel, case, inputs))
-        )
+        if None in tensors:
+            return None
+        outputs = self._shapes_of("outputs", lambda: outputs_beside(self.kernel, case, inputs))
         if outputs is None:
             return None
         for output in outputs.values():

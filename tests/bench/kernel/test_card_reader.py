@@ -71,6 +71,7 @@ MORE = {
     "flops that torch counts": ("flops", "def flops(self, case):\n    return torch.numel(case)",
                                 "an object of torch or another module that is not there while cards are listed"),
     "a suite called pr": ("suites", "suites = dict(pr=[dict(M=1, N=1, dtype='fp16')])", "'pr' is the name of cases"),
+    "a word in the place of names": ("in_place", "in_place = 'x'", "in_place is 'x'; it must be a list of names"),
     "an unknown distribution": ("distributions", "distributions = ['normal', 'cauchy']", "'cauchy' is none of normal"),
     "kernel no regular expression": ("kernel", "kernel = '('", "'(' is no regular expression"),
     "a range beyond all": ("fuzz", "fuzz = dict(M=range(10**30))", "too large"),
