@@ -152,16 +152,19 @@ def prepared(request: WatchedCall, device: str) -> Iterator[tuple[Callable[[], N
     for case in map(CaseAxes, request.cases):
         given = operands.inputs(judge, case, Draw(case, device, 0))
         if request.reference:
-            yield lambda: None, partial(judge.reference, case, **asked_for(judge.reference, given))
-            continue
-        shapes = operands.output_shapes(judge, case, given)
-        overwritten = [(given[name], given[name].clone()) for name in judge.in_place]
+            call: Callable[[], Any] = partial(judge.reference, case, **asked_for(judge.reference, given))
+        else:
+            shapes = operands.output_shapes(judge, case, given)
+            call = bound.prepared(case, given, operands.empty_outputs(judge, shapes, device))
+        yield partial(_give_back, [(given[name], given[name].clone()) for name in judge.in_place]), call
 
-        def renew(overwritten: list[tuple[Any, Any]] = overwritten) -> None:
-            for target, values in overwritten:
-                target.copy_(values)
 
-        yield renew, bound.prepared(case, given, operands.empty_outputs(judge, shapes, device))
+def _give_back(overwritten: Sequence[tuple[Any, Any]]) -> None:
+    """To each tensor its values."""
+    from kernelgate.bench.kernel import operands
+
+    for target, values in overwritten:
+        operands.fill(target, values)
 
 
 def run(request: WatchedCall, turn: Callable[[], object]) -> None:

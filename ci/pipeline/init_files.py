@@ -50,6 +50,13 @@ class Repository:
 def found(repo: Repository, torch: str) -> tuple[Finding, ...]:
     """Every kernel, each under a name of its own."""
     gc.disable()  # which takes longer than all else where many files are parsed, and frees nothing
+    try:
+        return tuple(_renamed(_found(repo, torch)))
+    finally:
+        gc.enable()
+
+
+def _found(repo: Repository, torch: str) -> list[Finding]:
     every: list[Finding] = [*native_kernels.find(repo.names, repo.read, torch)]
     solved = tuple(f"{folder}/" for folder in python_kernels.folders(repo.names))  # whose solutions are not the task
     modules = [one for one in python_kernels.modules(repo.names, repo.read) if not one.file.startswith(solved)]
@@ -58,9 +65,7 @@ def found(repo: Repository, torch: str) -> tuple[Finding, ...]:
     every += python_kernels.find([one for one in modules if one not in operators], repo.names)
     every += (kernel for one in operators for kernel in python_kernels.operator(one, repo.names))
     every += python_kernels.tasks(repo.names, repo.read)
-    gc.enable()
-    every.sort(key=lambda one: (isinstance(one, Skipped), one.place.count("/")))  # what lies deep is often a variant
-    return tuple(_renamed(every))
+    return sorted(every, key=lambda one: (isinstance(one, Skipped), one.place.count("/")))  # deep ones are variants
 
 
 def _renamed(every: Iterable[Finding]) -> Iterator[Finding]:
