@@ -41,6 +41,19 @@ __attribute__((constructor)) static void loaded(void) {
   PyGILState_Release(state);
 }
 """
+TWICE = """
+@operator("twice(Tensor x, Tensor(a!) out) -> ()")
+def twice(x, out):
+    out.copy_(2 * x)
+"""
+TWICE_METHODS = """def inputs(self, case, draw):
+    return dict(x=draw(case.M))
+def call(self, ops, case, out, x):
+    ops.twice(x, out)
+def oracle(self, case, x):
+    return 2 * x
+"""
+"""Of a card for it."""
 KEPT = "kernelgate_registered"
 """The attribute of `builtins` that keeps what this process has registered."""
 HEAD = """import torch

@@ -17,25 +17,18 @@ from tests.bench.machine import CPU
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
-BODY = """
+BODY = (
+    """
 cases = [dict(M=4, dtype="fp32")]
 cpu_cases = cases
 fuzz = dict(M=range(1, 9))
 def configurations(self, device):
     return {f"n{n}": {} for n in range(3)}
-def inputs(self, case, draw):
-    return dict(x=draw(case.M))
-def call(self, ops, case, out, x):
-    ops.twice(x, out)
-def oracle(self, case, x):
-    return 2 * x
 """
+    + registered.TWICE_METHODS
+)
 GPU_ONLY = BODY.replace("cpu_cases = cases\n", "")
-KERNEL = """
-@operator("twice(Tensor x, Tensor(a!) out) -> ()")
-def twice(x, out):
-    out.copy_(2 * x)
-"""
+KERNEL = registered.TWICE
 WRONG = KERNEL.replace("2 * x", "3 * x")
 
 

@@ -90,24 +90,17 @@ def test_the_environment_gate_names_the_lock_and_who_holds_it(tmp_path: Path, mo
     assert f"device lock: {tmp_path}/gpu.lock is held by process {os.getpid()} since 20" in attempt.said
 
 
-TOY = """
+TOY = (
+    """
 cases = [dict(M=4096), dict(M=8)]
 cpu_cases = cases
 fuzz = dict(M=range(1, 9))
 def configurations(self, device):
     return {"one": {}}
-def inputs(self, case, draw):
-    return dict(x=draw(case.M))
-def call(self, ops, case, out, x):
-    ops.twice(x, out)
-def oracle(self, case, x):
-    return 2 * x
 """
-KERNEL = """
-@operator("twice(Tensor x, Tensor(a!) out) -> ()")
-def twice(x, out):
-    out.copy_(2 * x)
-"""
+    + registered.TWICE_METHODS
+)
+KERNEL = registered.TWICE
 JUDGED = judge(run_record([case("0", [process({"head": [10.0], "reference": [20.0]}, "block")])]), Policy()).cases[0]
 
 
